@@ -26,6 +26,9 @@ from msops._loops.ir.walk import Scope, accesses_in, operands, variables
 CACHE_BYTES = 1 << 20
 """The size of the largest arrays that a cache near the processor holds."""
 
+FIRST_CACHE_BYTES = 1 << 15
+"""The size of the largest arrays that the first-level cache holds."""
+
 MEASURED_VECTOR_BYTES = 32
 """The size of the vectors that the constants of estimates are for."""
 

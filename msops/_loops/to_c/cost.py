@@ -18,6 +18,7 @@ from msops._base.dtypes import as_dtype
 from msops._loops.analysis.affine import affine
 from msops._loops.analysis.costs import (
     CACHE_BYTES,
+    FIRST_CACHE_BYTES,
     MEASURED_VECTOR_BYTES,
     arithmetic,
     estimated_trips,
@@ -77,8 +78,6 @@ SECONDS_PER_TILED = 1.1e-9
 """Seconds of one such element in a line of memory read shortly before, or in the next cache."""
 SECONDS_PER_PICKED = 5e-10
 """Seconds of one element of a larger array at an index that was computed for it."""
-FIRST_CACHE_BYTES = 1 << 15
-"""Bytes of the largest arrays that the first-level cache holds."""
 SECONDS_PER_ITERATION = 3e-10
 """Seconds of one iteration of a loop around another."""
 BLOCK_SECONDS = 2e-5

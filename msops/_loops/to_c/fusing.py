@@ -35,7 +35,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.costs import fixed_span
+from msops._loops.analysis.costs import FIRST_CACHE_BYTES, fixed_span
 from msops._loops.ir.algebra import both
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
@@ -72,7 +72,7 @@ from msops._loops.to_c.strides import offset
 _STRIPS, _FEWEST_STRIPS = 8, 4
 LEAST_ROW_SECONDS = 2e-8
 """Seconds of a row in each loop, beside which going from loop to loop takes little."""
-LEAST_BYTES = cost.FIRST_CACHE_BYTES
+LEAST_BYTES = FIRST_CACHE_BYTES
 """Bytes of all temporaries; fewer stay in a cache without fusion."""
 _ROWS_PER_SHARED = 16
 """Rows of a strip for each row that the next strip computes, too."""

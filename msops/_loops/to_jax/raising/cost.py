@@ -3,9 +3,9 @@
 The constants are those of ``benchmarks/loops_choice.py`` on two processors, rounded: they are right
 within a factor of about two, which is enough where the alternatives differ by more. XLA runs an
 elementwise operation in vector registers, also where it is masked or writes a part of a buffer; in
-a kernel with a loop it runs such ones element by element. What it fuses with all that reads it is
-never an array in memory. An order-bound loop pays for the hull of a triangle in each iteration, and
-for a copy of the whole array where a part of it is written under a condition.
+a kernel with a loop it runs those that write a part element by element. What it fuses with all that
+reads it is never an array in memory. An order-bound loop pays for the hull of a triangle in each
+iteration. The file is long since each constant says what was measured.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from msops._base import processor
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.costs import (
     CACHE_BYTES,
+    FIRST_CACHE_BYTES,
     MEASURED_VECTOR_BYTES,
     UNKNOWN_TRIPS,
     arithmetic,
@@ -45,6 +46,7 @@ from msops._loops.to_jax.raising.steps import (
     Step,
     VectorStep,
 )
+from msops._loops.to_jax.raising.views import find_view
 
 SECONDS_PER_OPERATION = 1e-11
 """The time of one operation on an element of 4 bytes in vector registers, or of copying a byte."""
@@ -56,22 +58,37 @@ SECONDS_PER_CROSSED = 7e-10
 """The time of an element of such an array, if it is read along another axis than written."""
 SECONDS_PER_SCALAR = 2e-10
 """The time of one operation on an element by itself."""
+SECONDS_PER_STRIDED = 1e-9
+"""The time of an element in a column of an array that the first-level cache does not hold. Where
+rows have the size of a power of two it is several times that."""
 SECONDS_PER_FUNCTION = 2e-10
 """The time of a mathematical function of an element of 4 bytes."""
+SECONDS_PER_OPERATION_IN_LOOP = 2.5e-11
+"""The time of one operation on an element of 4 bytes in vector registers, in an array operation
+that a loop runs again and again: 0.02 to 0.06 ns."""
+SECONDS_PER_FUNCTION_IN_LOOP = 1.5e-9
+"""The time of a mathematical function of an element of 4 bytes there."""
 SECONDS_PER_CALL = 4e-9
 """The time of a function that XLA computes for one element after the other: 2 to 10 ns."""
-_CALLED = frozenset(
+_CALLED_IN_FLOAT32 = frozenset(
     ("sin", "cos", "tan", "asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "fmod")
 )
+_CALLED = (_CALLED_IN_FLOAT32, _CALLED_IN_FLOAT32 | {"log", "log1p", "log2", "log10", "erf"})
+"""Functions that XLA has no vectors for: of float32, and of float64."""
 _POWERS = (-1, 0.5, 1, 2, 3)
 """Exponents that XLA makes products or square roots of."""
 SECONDS_PER_GATHERED = 1.5e-10
 """The time of reading an element through an index."""
+SECONDS_PER_COPIED = 1e-9
+"""The time of reading an element of windows that overlap, which are no slices: 1 to 7 ns."""
 SECONDS_PER_SCATTERED = 4e-9
 """The time of writing an element through an index: 1 to 3 ns, and 12 in gradients of samples of an
 image, with what is computed for it."""
 SECONDS_PER_POOLED = 1e-9
-"""The time of an element in a window of a pooling."""
+"""The time of an element in a window of two dimensions or more, if all windows are apart, or if it
+is their extreme: 0.3 to 2 ns."""
+SECONDS_PER_WINDOW_SUM = 1.5e-10
+"""The time of an element in other windows, whose sums go along an array in vectors."""
 SECONDS_PER_SCANNED = 5e-9
 """The time of an element of a cumulative operation or an associative scan."""
 SECONDS_PER_PRODUCT = 1e-11
@@ -86,6 +103,11 @@ SECONDS_PER_CONVOLVED = 2e-11
 SECONDS_PER_PATCH = 4e-9
 """The time of an element that a convolution gathers into its patches, once for all its filters: 1
 to 10 ns. Of few filters the products count for nothing beside it."""
+SECONDS_PER_SPATIAL_PATCH = 2e-8
+"""The same in three dimensions, by the channel: 20 to 35 ns."""
+SECONDS_PER_CONVOLVED_ALONE = 1.5e-10
+"""The time of a multiplication and addition in a convolution of elements that no library convolves,
+float64 and integers: 0.04 to 0.5 ns."""
 SECONDS_PER_STEP = 1e-7
 """The time of starting a step that is not in a loop."""
 SECONDS_PER_ITERATION = 1e-8
@@ -98,6 +120,10 @@ MOST_COPIES = 15
 INLINE_OPERATIONS = 1000
 """XLA runs programs of fewer operations in the thread that calls them: `cheap_computation_` in
 xla/pjrt/cpu/cpu_client.cc. Copies, also by indices, do not count as operations."""
+
+
+_CONVOLVED = ("float16", "bfloat16", "float32")
+"""Dtypes of the convolutions that XLA hands to a library."""
 
 
 def is_order_bound(steps: Sequence[Step]) -> bool:
@@ -216,15 +242,12 @@ class _Costs:
     def _copying(self, step: VectorStep) -> float:
         """Returns the seconds of copies that XLA makes for the update of a part of an array.
 
-        Those are one of the array before a masked update in a loop, and else one of the part, which
-        is computed by itself and then written among the elements around it.
+        The part is computed by itself, and then written among the elements around it.
         """
         nest = step.nest
         buffer = self._buffers[nest.store.buffer]
         if nest.iterations >= math.prod(buffer.shape):
             return 0.0
-        if nest.outer:
-            return SECONDS_PER_OPERATION * size_bytes(buffer) if nest.mask else 0.0
         byte = SECONDS_PER_STREAMED if buffer.name in self._large else SECONDS_PER_OPERATION
         return 2 * byte * nest.iterations * itemsize(buffer.dtype)
 
@@ -254,7 +277,7 @@ class _Costs:
         is_cheap = not any(map(_is_transcendental, computed(store.value)))
         is_whole = step.nest.iterations >= self._sizes.get(store.buffer, 0)
         if isinstance(step, Map) and is_cheap and is_whole:
-            own = _computing(step.nest, SECONDS_PER_OPERATION)
+            own = self._computing(step.nest, SECONDS_PER_OPERATION)
             self._fused[store.buffer] = _Fused(own + seconds, copies)
         return seconds
 
@@ -264,27 +287,104 @@ class _Costs:
                 vectors = MEASURED_VECTOR_BYTES / processor.vector_bytes()
                 return SECONDS_PER_PRODUCT * width_in_float32s(nest.store.value.dtype) * vectors
             case Convolve(nest=nest, over=over, image=image, filter=kernel):
+                if nest.store.value.dtype not in _CONVOLVED:
+                    return SECONDS_PER_CONVOLVED_ALONE
                 own = variables(kernel) - variables(image) - set(over)
                 filters = math.prod(nest.extents.get(axis, 1) for axis in own)
-                seconds = SECONDS_PER_CONVOLVED + SECONDS_PER_PATCH / max(1, filters)
-                return seconds * width_in_float32s(nest.store.value.dtype)
+                patch = SECONDS_PER_PATCH
+                if len(step.windows) > 2:
+                    taps = {window.tap for window in step.windows}
+                    channels = math.prod(nest.extents[axis] for axis in set(over) - taps)
+                    patch = max(patch, SECONDS_PER_SPATIAL_PATCH / channels)
+                return SECONDS_PER_CONVOLVED + patch / max(1, filters)
             case Pool():
-                return SECONDS_PER_POOLED
+                return _pooling(step)
             case Accumulate() | Recur():
                 return SECONDS_PER_SCANNED
             case Reduce(nest=nest, value=value, over=over):
                 if nest.outer or nest.mask:
-                    return _computing(nest, SECONDS_PER_SCALAR, in_vectors=False)
+                    return self._computing(nest, SECONDS_PER_SCALAR, in_vectors=False)
                 lasts = [load.indices[-1] for load in loads(value) if load.indices]
                 is_along = any(Var(axis) in expressions(last) for last in lasts for axis in over)
                 is_plain = is_along and not nest.mask
                 operation = SECONDS_PER_OPERATION if is_plain else SECONDS_PER_ROW_ADDED
-                return _computing(nest, operation) + self._moving(nest) + self._slicing(nest, value)
+                return (
+                    self._computing(nest, operation)
+                    + self._moving(nest)
+                    + self._slicing(nest, value)
+                )
             case Map(nest=nest):
-                is_part = nest.iterations < self._sizes.get(nest.store.buffer, 0)
-                if nest.outer or (self._is_order_bound and (is_part or nest.mask)):
-                    return _computing(nest, SECONDS_PER_SCALAR, in_vectors=False)
-                return _computing(nest, SECONDS_PER_OPERATION) + self._moving(nest)
+                size = self._sizes.get(nest.store.buffer, 0)
+                if self._is_order_bound and nest.iterations < size:
+                    scalars = self._computing(nest, SECONDS_PER_SCALAR, in_vectors=False)
+                    return scalars + self._stepping(nest)
+                if nest.outer:
+                    vectors = self._computing(nest, SECONDS_PER_OPERATION_IN_LOOP)
+                    return vectors + self._stepping(nest) + self._moving(nest)
+                return self._computing(nest, SECONDS_PER_OPERATION) + self._moving(nest)
+
+    def _computing(self, nest: Nest, operation: float, *, in_vectors: bool = True) -> float:
+        """Returns the seconds of one element's value and store, by those of an operation."""
+
+        def wide(dtype: str) -> float:
+            return width_in_float32s(dtype) if in_vectors else 1.0
+
+        def seconds(part: Expr) -> float:
+            match part:
+                case Const() | Var():
+                    return 0.0
+                case FunctionCall(function=name) if name in _CALLED[part.dtype == "float64"]:
+                    return SECONDS_PER_CALL
+                case Binary(op="pow", right=Const(value=by)) if by in _POWERS:
+                    return operation * wide(part.dtype)
+                case Binary(op="pow" | "mod" | "floordiv") if is_float(part.dtype):
+                    return SECONDS_PER_CALL
+                case FunctionCall(function=name) if not FUNCTIONS[name].is_instruction:
+                    return per_function * wide(part.dtype)
+                case Load() if self._overlaps(part, nest):
+                    return SECONDS_PER_COPIED
+                case Load() if nest.is_indirect(part):
+                    return SECONDS_PER_GATHERED
+            return operation * wide(part.dtype)
+
+        def share(part: Expr) -> float:
+            """Returns for which fraction of the iterations XLA computes a part.
+
+            It does so once along an axis that the part does not depend on.
+            """
+            own = math.prod(nest.extents.get(axis, 1) for axis in variables(part))
+            return min(1.0, own / max(1, nest.iterations))
+
+        store = nest.store
+        per_function = SECONDS_PER_FUNCTION_IN_LOOP if nest.outer else SECONDS_PER_FUNCTION
+        own = operation * wide(store.value.dtype)
+        is_scattered = nest.is_indirect(store) or self._overlaps(store, nest)
+        total = SECONDS_PER_SCATTERED if is_scattered else own
+        # What a value and its mask have in common is computed once.
+        parts = dict.fromkeys(part for e in (store.value, *nest.mask) for part in computed(e))
+        return total + sum(seconds(part) * share(part) for part in parts)
+
+    def _overlaps(self, access: Load | Store, nest: Nest) -> bool:
+        """Returns whether an access follows its axes, but is no slice of an array."""
+        buffer = self._buffers.get(access.buffer)
+        if buffer is None or nest.is_indirect(access):
+            return False
+        return find_view(access.indices, buffer.shape, nest.axis_ranges) is None
+
+    def _stepping(self, nest: Nest) -> float:
+        """Returns the seconds that one element's part in going down columns takes."""
+        accesses: set[Load | Store] = {*loads(nest.store.value), nest.store}
+        columns = [access for access in accesses if self._is_column(access, nest)]
+        elements = sum(_elements(access.indices, nest) for access in columns)
+        return SECONDS_PER_STRIDED * elements / nest.iterations
+
+    def _is_column(self, access: Load | Store, nest: Nest) -> bool:
+        """Returns whether a nest goes down an array that the first-level cache does not hold."""
+        buffer = self._buffers.get(access.buffer)
+        if buffer is None or not access.indices or size_bytes(buffer) <= FIRST_CACHE_BYTES:
+            return False
+        *outer, last = (variables(index) & set(nest.extents) for index in access.indices)
+        return not last and any(outer)
 
     def _slicing(self, nest: Nest, value: Expr) -> float:
         """Returns the seconds that one element's part in copying slices takes.
@@ -314,11 +414,20 @@ class _Costs:
     def _moving(self, nest: Nest) -> float:
         """Returns the seconds that one element's part in moving large arrays takes."""
         store = nest.store
+        if nest.outer:
+            # Each iteration of the loops around moves a part.
+            accesses: set[Load | Store] = {*loads(store.value), store}
+            parts = [part for part in accesses if part.buffer in self._large]
+            moved = sum(_elements(part.indices, nest) * self._itemsize(part) for part in parts)
+            return SECONDS_PER_STREAMED * moved / nest.iterations
         read = {load.buffer: load for load in loads(store.value) if load.buffer in self._large}
         if not nest.reduced and any(_crosses(load, store, nest) for load in read.values()):
             return SECONDS_PER_CROSSED
         kept = {name for name in {*read, store.buffer} if not self._stays_fused(name)}
         return self._streaming(kept, nest)
+
+    def _itemsize(self, access: Load | Store) -> int:
+        return itemsize(self._buffers[access.buffer].dtype)
 
     def _stays_fused(self, buffer: str) -> bool:
         """Returns whether a buffer is never an array, as far as is known yet."""
@@ -328,6 +437,20 @@ class _Costs:
         """Returns the seconds that one element's part in moving some buffers takes."""
         moved = sum(self._large.get(name, 0) for name in buffers)
         return SECONDS_PER_STREAMED * moved / max(1, nest.iterations)
+
+
+def _elements(indices: Sequence[Expr], nest: Nest) -> int:
+    """Returns for how many iterations of a nest indices differ."""
+    axes = {axis for index in indices for axis in variables(index)}
+    return math.prod(nest.extents.get(axis, 1) for axis in axes)
+
+
+def _pooling(step: Pool) -> float:
+    """Returns the seconds of one element of a window."""
+    windows = [(w, step.nest.extents[w.tap]) for w in step.windows]
+    is_apart = all(w.stride >= abs(w.dilation) * length for w, length in windows)
+    is_slow = len(windows) > 1 and (is_apart or step.op != "add")
+    return SECONDS_PER_POOLED if is_slow else SECONDS_PER_WINDOW_SUM
 
 
 def _is_transcendental(part: Expr) -> bool:
@@ -347,41 +470,3 @@ def _crosses(load: Load, store: Store, nest: Nest) -> bool:
     along = variables(store.indices[-1])
     *outer, last = (variables(index) for index in load.indices)
     return any(axis in nest.extents and axis not in last for part in outer for axis in part & along)
-
-
-def _computing(nest: Nest, operation: float, *, in_vectors: bool = True) -> float:
-    """Returns the seconds of one element's value and store, by those of an operation."""
-
-    def wide(dtype: str) -> float:
-        return width_in_float32s(dtype) if in_vectors else 1.0
-
-    def seconds(part: Expr) -> float:
-        match part:
-            case Const() | Var():
-                return 0.0
-            case FunctionCall(function=name) if name in _CALLED:
-                return SECONDS_PER_CALL
-            case Binary(op="pow", right=Const(value=by)) if by in _POWERS:
-                return operation * wide(part.dtype)
-            case Binary(op="pow" | "mod" | "floordiv") if is_float(part.dtype):
-                return SECONDS_PER_CALL
-            case FunctionCall(function=name) if not FUNCTIONS[name].is_instruction:
-                return SECONDS_PER_FUNCTION * wide(part.dtype)
-            case Load() if nest.is_indirect(part):
-                return SECONDS_PER_GATHERED
-        return operation * wide(part.dtype)
-
-    def share(part: Expr) -> float:
-        """Returns for which fraction of the iterations XLA computes a part.
-
-        It does so once along an axis that the part does not depend on.
-        """
-        own = math.prod(nest.extents.get(axis, 1) for axis in variables(part))
-        return min(1.0, own / max(1, nest.iterations))
-
-    store = nest.store
-    own = operation * wide(store.value.dtype)
-    total = SECONDS_PER_SCATTERED if nest.is_indirect(store) else own
-    # What a value and its mask have in common is computed once.
-    parts = dict.fromkeys(part for e in (store.value, *nest.mask) for part in computed(e))
-    return total + sum(seconds(part) * share(part) for part in parts)
