@@ -152,6 +152,87 @@ def test_rows_of_which_every_step_picks_an_element_stay() -> None:
     assert put_rows_in_lanes(many) is many
 
 
+# Rows one after another, as in decision trees.
+TREES = """kernel trees(
+  x: float64[{n}, {columns}], at: int32[4, 20], c: float64[4, 20]
+) -> (b, e) {{
+  buffer b: float64[{n}]
+  buffer e: float64[{n}, 4]
+  parallel i in 0 .. {n} {{
+    {kind} t in {first} .. {trees} {{
+      local node: int32[] {{
+        serial k in 0 .. 6 {{
+          node[] = (({picked}) < c[t, node[]]) ? (at[t, node[]] + 2) : (at[t, node[]] + 3)
+        }}
+        {last}
+      }}
+    }}
+  }}
+}}"""
+TREE = {
+    "n": 64, "columns": 5, "kind": "reduction", "first": "0", "trees": 4,
+    "picked": "x[i, node[] % 5] + x[i, (node[] + 1) % 5]", "last": "b[i] = b[i] + c[t, node[]]",
+}  # fmt: skip
+
+
+def trees(**parts: object) -> Kernel:
+    return parse_kernel(TREES.format(**{**TREE, **parts}))
+
+
+def test_rows_one_after_another_go_into_lanes() -> None:
+    assert body_of(arranged_apart(put_rows_in_lanes, trees())) == textwrap.dedent("""\
+        buffer b: float64[64]
+        buffer e: float64[64, 4]
+        parallel i_block in 0 .. 2 {
+          reduction t in 0 .. 4 {
+            local node: int32[32] {
+              serial k in 0 .. 6 {
+                parallel lane in 0 .. 32 {
+                  node[lane] = ((x[(i_block * 32) + lane, node[lane] % 5] + x[(i_block * 32) + lane, (node[lane] + 1) % 5]) < c[t, node[lane]]) ? (at[t, node[lane]] + 2) : (at[t, node[lane]] + 3)
+                }
+              }
+              parallel lane_1 in 0 .. 32 {
+                b[(i_block * 32) + lane_1] = b[(i_block * 32) + lane_1] + c[t, node[lane_1]]
+              }
+            }
+          }
+        }""")  # noqa: E501
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"trees": 1},
+        {"first": "(i % 2)"},
+        {"kind": "parallel", "last": "e[i, t] = c[t, node[]]"},
+        {"columns": 200},
+    ],
+    ids=["few steps", "other bounds", "side by side", "far apart"],
+)
+def test_rows_one_after_another_that_gain_nothing_stay(parts: dict[str, object]) -> None:
+    kernel = trees(**parts)
+    assert put_rows_in_lanes(kernel) is kernel
+
+
+def test_rows_one_after_another_that_work_on_an_array_have_a_copy_of_it() -> None:
+    kernel = parse_kernel("""kernel orbits(x: float64[64, 2]) -> (x) {
+  parallel i in 0 .. 64 {
+    serial t in 0 .. 9 {
+      local y: float64[2] {
+        y[0] = x[i, 0]
+        serial k in 0 .. 4 {
+          y[0] = ((y[0] / 3.0:float64) + y[1]) / 5.0:float64
+          y[1] = (y[0] / 2.0:float64) - x[i, 1]
+        }
+        x[i, 0] = y[1]
+        x[i, 1] = y[0]
+      }
+    }
+  }
+}""")
+    assert "local own: float64[2, 32]" in body_of(arranged_apart(put_rows_in_lanes, kernel))
+
+
 # Small systems, one for each iteration.
 SYSTEMS = """kernel systems(
   a: {dtype}[{n}, {m}, {m}], x: {dtype}[{n}, {m}], p: int32[{m}]
@@ -354,6 +435,7 @@ def test_c_of_rows_in_lanes_computes_what_the_interpreter_does(tmp_path: Path) -
     steps = (*STEPS, *(f"if ({stop}) {{ {step} }}" for stop in stops for step in plain))
     kernels = [rows(step, n, 40) for step in steps for n in (32, 75)]
     kernels += [systems(**parts) for parts in PARTS]
+    kernels += [trees(n=n, kind=kind) for n in (32, 75) for kind in ("reduction", "serial")]
     arranged = [run_passes(kernel, PASSES_TO_C) for kernel in kernels]
     sources = [printed(kernel, number) for number, kernel in enumerate(arranged)]
     assert all("lane < " in source.text for source in sources)

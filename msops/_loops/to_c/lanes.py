@@ -19,12 +19,13 @@ A. Zaks, "Outer-Loop Vectorization - Revisited for Short SIMD Architectures", PA
 
 from __future__ import annotations
 
+import math
 from collections.abc import Set
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import For, If, Kernel, Load, Local, Stmt, Store
-from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
@@ -73,37 +74,56 @@ class _Lanes:
         if trips is None or trips < 2 * FEWEST_LANES:
             return None
         chosen = with_choices(loop, scope, self._buffers, self._names)
-        around: list[For | If] = []
         (inside,) = scope.inside(chosen)
-        body = self._prepared(chosen.body, chosen, inside, around)
-        if around:
+
+        def rows(*, may_be_nested: bool) -> tuple[Stmt, ...] | None:
+            around: list[For | If] = []
+            body = self._prepared(chosen.body, chosen, inside, around, may_be_nested)
+            if not around:
+                return None
             return in_lanes(loop, body, around, scope, self._names, _FEWEST_LEFT)
-        ordered = with_arrays_of_own(loop, scope, self._kernel, self._names)
-        if ordered is None:
-            return None
-        # A row of arrays that are not copied back would have the whole arrays copied.
-        return in_lanes(loop, *ordered, scope, self._names, fewest_left=1)
+
+        found = rows(may_be_nested=False)
+        if found is None:
+            ordered = with_arrays_of_own(loop, scope, self._kernel, self._names)
+            if ordered is None:
+                return rows(may_be_nested=True)
+            # A row of arrays that are not copied back would have the whole arrays copied.
+            found = in_lanes(loop, *ordered, scope, self._names, fewest_left=1)
+        return found
 
     def _prepared(
-        self, body: tuple[Stmt, ...], loop: For, scope: Scope, around: list[For | If]
+        self,
+        body: tuple[Stmt, ...],
+        loop: For,
+        scope: Scope,
+        around: list[For | If],
+        may_be_nested: bool,
     ) -> tuple[Stmt, ...]:
         """Returns a body in which the rows for lanes read copies of elements that they read often.
 
-        Nothing but local variables of an iteration may surround such a row. The loops of the rows,
-        and conditions that are the same in all of them, go around the lanes, and are added to
-        `around`.
+        Nothing but local variables of an iteration may surround such a row; loops that are no rows
+        themselves, too, if rows `may_be_nested`. The loops around and inside of a row, and
+        conditions that are the same in all rows, go around the lanes, and are added to `around`.
         """
         prepared: list[Stmt] = []
         for stmt in body:
             match stmt:
                 case Local(buffer=buffer) if size_bytes(buffer) <= _MOST_BYTES:
                     (inside,) = scope.inside(stmt)
-                    inner = self._prepared(stmt.body, loop, inside, around)
+                    inner = self._prepared(stmt.body, loop, inside, around, may_be_nested)
                     prepared.append(with_parts(stmt, body=inner))
                 case For() if self._is_row(stmt, loop, scope):
                     row = with_copies(stmt, self._repeated(stmt, loop, scope), scope, self._names)
                     around += [part for part in statements(row) if isinstance(part, For | If)]
                     prepared += row
+                case For(kind="serial" | "reduction") if may_be_nested and can_swap(loop, stmt):
+                    (inside,) = scope.inside(stmt)
+                    rows: list[For | If] = []
+                    inner = self._prepared(stmt.body, loop, inside, rows, may_be_nested)
+                    outer = with_parts(stmt, body=inner)
+                    around += [outer, *rows] if rows else []
+                    prepared.append(outer)
                 case _:
                     prepared.append(stmt)
         return tuple(prepared)
@@ -115,7 +135,7 @@ class _Lanes:
             load
             for load in dict.fromkeys(loads_in(row.body))
             if load.buffer not in stored
-            and scope.depths.get(load.buffer, 0) < len(scope.loops)
+            and scope.depths.get(load.buffer, 0) < _depth(loop, scope)
             and stride(load, loop.var, self._buffers) not in (0, 1)
             and may_be_copied(load, row, scope, _MOST_COPIED_BYTES)
         ]
@@ -124,14 +144,16 @@ class _Lanes:
         """Returns whether a loop carries values in variables, and mostly computes with them."""
         if row.kind != "serial" or not can_swap(loop, row):
             return False
-        if mean_trips(row, scope.ranges) < _FEWEST_TRIPS:
+        depth = _depth(loop, scope)
+        steps_of_row = (mean_trips(part, scope.ranges) for part in (*scope.loops[depth:], row))
+        if math.prod(steps_of_row) < _FEWEST_TRIPS:
             return False
         inside = statements(row.body)
         own = {stmt.buffer.name for stmt in inside if isinstance(stmt, Local)}
         if not all(_may_be_in_row(stmt, loop) for stmt in inside):
             return False
         accesses = accesses_in(row.body)
-        variables = {name for name in scope.depths if scope.depths[name] > len(scope.loops) - 1}
+        variables = {name for name in scope.depths if scope.depths[name] >= depth}
         handed_on = {
             name
             for name in stored_in(row.body) & variables
@@ -142,13 +164,23 @@ class _Lanes:
         if not handed_on or None in steps:
             return False
         copied = self._repeated(row, loop, scope)
-        picked = sum(_is_picked(access, own | variables) for access in arrays)
-        fetched = picked + sum(step not in (0, 1) for step in steps) - len(copied)
+        picked = {access for access in arrays if _is_picked(access, own | variables)}
+        fetched = sum(self._is_fetched(access, loop, picked) for access in arrays) - len(copied)
         if any(isinstance(stmt, For) for stmt in inside):
             # Such loops may run in vectors of their own, and sum in more digits.
             dtypes = {stmt.value.dtype for stmt in inside if isinstance(stmt, Store)}
             return fetched == 0 and dtypes.isdisjoint(SUMMED_IN_FLOAT32)
-        return work(inside) >= LEAST_WORK * fetched
+        return work(inside) >= LEAST_WORK * max(fetched, bool(picked))
+
+    def _is_fetched(self, access: Load | Store, loop: For, picked: Set[Load | Store]) -> bool:
+        """Returns whether an access takes longer for each lane than it took in a row by itself.
+
+        Elements that rows pick from anywhere take as long, if those of all lanes are near.
+        """
+        step = stride(access, loop.var, self._buffers)
+        assert step is not None
+        nearest = itemsize(self._buffers[access.buffer].dtype) * abs(step) <= _MOST_COPIED_BYTES
+        return step not in (0, 1) and not (access in picked and nearest)
 
 
 def _may_be_in_row(stmt: Stmt, loop: For) -> bool:
@@ -161,6 +193,11 @@ def _may_be_in_row(stmt: Stmt, loop: For) -> bool:
         case If(condition=condition):
             return is_alike(condition, loop)
     return isinstance(stmt, Store)
+
+
+def _depth(loop: For, scope: Scope) -> int:
+    """Returns how many loops are around the body of a loop, from a scope in it."""
+    return 1 + [part.var for part in scope.loops].index(loop.var)
 
 
 def _is_picked(access: Load | Store, names: Set[str]) -> bool:
