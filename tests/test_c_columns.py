@@ -279,6 +279,11 @@ def test_columns_are_any_multiple_of_positions_and_offsets() -> None:
         {"j": "2 .. 30"},
         {"j": "i .. 98"},
         {"j": "0 .. 40", "body": "s[] = s[] + (t[(9 * (j + q)) + 20] * t[p + 2])"},
+        {"before": "local w: float64[5] {", "after": "}",
+         "body": "w[p + 2] = w[p + 2] + (a[i + p, j + q] * a[i + p, j + q])"},
+        {"before": "local w: float64[5] {", "after": "}",
+         "body": "local k: int32[] { k[] = p + 2 "
+                 "w[k[]] = w[k[]] + (a[i + p, j + q] * a[i + p, j + q]) }"},
         {"before": "local u: float64[] {", "after": "}",
          "body": "s[] = s[] + (a[i + p, j + q] * (a[i + p, j + q] + u[]))"},
         {"dtype": "float16", "body": "s[] = s[] + (a[i + p, j + q] * a[i + p, j + q])"},
@@ -290,7 +295,8 @@ def test_columns_are_any_multiple_of_positions_and_offsets() -> None:
          "limits by row",
          "limits by position", "bounds by two variables", "two bounds by position",
          "windows that grow", "few positions", "positions by row",
-         "columns far apart", "a term of a local", "sums that are rounded once"],
+         "columns far apart", "sums by row", "sums at a local", "a term of a local",
+         "sums that are rounded once"],
 )  # fmt: skip
 def test_other_windows_stay(parts: dict[str, str]) -> None:
     assert not is_summed(**parts)
