@@ -446,3 +446,22 @@ def test_c_of_rows_in_lanes_computes_what_the_interpreter_does(tmp_path: Path) -
             call(library, after, source, inputs), interpret(kernel, inputs), strict=True
         ):
             np.testing.assert_array_equal(got, want, err_msg=kernel_text(kernel))
+
+
+def test_rows_of_arrays_end_early_as_their_copies_say() -> None:
+    scale = "(9.0:float64 + ((b[i, 1] * b[i, 1]) * 0.001:float64))"
+    kernel = parse_kernel(f"""kernel rows(a: float64[64, 2]) -> (b) {{
+      buffer b: float64[64, 2]
+      parallel i in 0 .. 64 {{
+        b[i, 0] = a[i, 0] + 10.0:float64
+        b[i, 1] = a[i, 1] + 10.0:float64
+        serial k in 0 .. 20 {{
+          if (b[i, 0] > 2.0:float64) {{
+            b[i, 0] = ((b[i, 0] * 7.0:float64) + (b[i, 1] * 0.5:float64)) / {scale}
+            b[i, 1] = ((b[i, 1] * 7.0:float64) + (b[i, 0] * 0.5:float64)) / {scale}
+          }}
+        }}
+      }}
+    }}""")
+    text = body_of(arranged_apart(put_rows_in_lanes, kernel))
+    assert "((own_1[0, lane_2] > 2.0:float64) ? 1 : 0)" in text

@@ -9,8 +9,15 @@ serial i in 0 .. 100 {              serial i in 0 .. 100 @ends_early {
 
 from __future__ import annotations
 
-from msops._loops.ir.nodes import For, If, Kernel, Stmt
-from msops._loops.ir.walk import loads, rewrite_statements, stored_in, variables, with_parts
+from msops._loops.ir.nodes import Expr, For, If, Kernel, Stmt
+from msops._loops.ir.walk import (
+    loads,
+    rewrite_statements,
+    statements,
+    stored_in,
+    variables,
+    with_parts,
+)
 
 
 def mark_early_ends(kernel: Kernel) -> Kernel:
@@ -33,3 +40,12 @@ def ends_early(loop: For) -> bool:
             changed = {load.buffer for load in loads(condition)} & stored_in(then)
             return bool(changed) and loop.var not in variables(condition)
     return False
+
+
+def conditions_to_go_on(body: tuple[Stmt, ...]) -> dict[str, Expr]:
+    """Returns, by its variable, the condition of each loop that ends early."""
+    return {
+        loop.var: loop.body[0].condition
+        for loop in statements(body)
+        if isinstance(loop, For) and ends_early(loop) and isinstance(loop.body[0], If)
+    }

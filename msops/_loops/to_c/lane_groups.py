@@ -61,7 +61,6 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.to_c.blocks import in_groups, index
 from msops._loops.to_c.choosing import is_alike
-from msops._loops.to_c.early_ends import ends_early
 
 LANES = 32
 """Rows that take a step together: the float32 elements of two vectors of 512 bits, as each step of
@@ -74,6 +73,7 @@ def in_lanes(
     loop: For,
     prepared: tuple[Stmt, ...],
     around: Sequence[For | If],
+    ends: Mapping[str, Expr],
     scope: Scope,
     names: Names,
     fewest_left: int,
@@ -84,16 +84,12 @@ def in_lanes(
       loop: the loop over rows.
       prepared: its body without branches in rows.
       around: the loops and conditions in it that go around the lanes.
+      ends: by its variable, the condition without which a loop in it does nothing more.
       scope: the scope around the loop.
       names: the names of the kernel.
       fewest_left: remaining rows that are worth a group of their own.
     """
     rows = {id(row) for row in around}
-    ends = {
-        row.var: row.body[0].condition
-        for row in statements(loop.body)
-        if isinstance(row, For) and ends_early(row) and isinstance(row.body[0], If)
-    }
     trips = fixed_trips(loop)
     assert trips is not None
     lanes = LANES if trips >= 2 * LANES else FEWEST_LANES

@@ -41,6 +41,7 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import can_swap
 from msops._loops.to_c.choosing import is_alike, with_choices
 from msops._loops.to_c.copying import may_be_copied, with_copies
+from msops._loops.to_c.early_ends import conditions_to_go_on
 from msops._loops.to_c.lane_groups import FEWEST_LANES, in_lanes
 from msops._loops.to_c.owning import with_arrays_of_own
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
@@ -81,7 +82,8 @@ class _Lanes:
             body = self._prepared(chosen.body, chosen, inside, around, may_be_nested)
             if not around:
                 return None
-            return in_lanes(loop, body, around, scope, self._names, _FEWEST_LEFT)
+            ends = conditions_to_go_on(loop.body)
+            return in_lanes(loop, body, around, ends, scope, self._names, _FEWEST_LEFT)
 
         found = rows(may_be_nested=False)
         if found is None:

@@ -37,6 +37,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.to_c.blocks import can_swap
 from msops._loops.to_c.choosing import is_alike, with_all_choices
+from msops._loops.to_c.early_ends import conditions_to_go_on
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.strides import stride
 from msops._loops.to_c.work import LEAST_WORK, work_in_loops
@@ -49,7 +50,7 @@ _FEWEST_TRIPS = 8
 
 def with_arrays_of_own(
     loop: For, scope: Scope, kernel: Kernel, names: Names
-) -> tuple[tuple[Stmt, ...], list[For | If]] | None:
+) -> tuple[tuple[Stmt, ...], list[For | If], dict[str, Expr]] | None:
     """Returns the body of a loop on copies of its rows; None if these gain nothing in lanes.
 
     Args:
@@ -59,7 +60,8 @@ def with_arrays_of_own(
       names: the names of the kernel.
 
     Returns:
-      The body without branches, and its loops and conditions that go around the lanes.
+      The body without branches, its loops and conditions that go around the lanes, and the
+      conditions of `conditions_to_go_on`, which read the copies too.
     """
     buffers = buffers_of(kernel)
     chosen = with_all_choices(loop, scope, buffers, names)
@@ -78,7 +80,7 @@ def with_arrays_of_own(
         or work_in_loops(chosen.body, ranges) < LEAST_WORK * moved
     ):
         return None
-    return _on_copies(chosen, copied, back, names)
+    return _on_copies(loop, chosen.body, copied, back, names)
 
 
 def _run_in_order(loops: Sequence[For], ranges: Ranges) -> bool:
@@ -144,12 +146,17 @@ def _arrays_of_own(loop: For, buffers: Mapping[str, Buffer]) -> list[Buffer]:
 
 
 def _on_copies(
-    loop: For, copied: Sequence[Buffer], back: Collection[Buffer], names: Names
-) -> tuple[tuple[Stmt, ...], list[For | If]]:
-    """Returns the body of a loop on copies of rows, and its loops and conditions but for copies.
+    loop: For,
+    chosen: tuple[Stmt, ...],
+    copied: Sequence[Buffer],
+    back: Collection[Buffer],
+    names: Names,
+) -> tuple[tuple[Stmt, ...], list[For | If], dict[str, Expr]]:
+    """Returns what `with_arrays_of_own` does; the loops that copy do not go around the lanes.
 
     Args:
       loop: the loop.
+      chosen: its body without branches.
       copied: the arrays whose rows are copied.
       back: those whose rows are copied back.
       names: the names of the kernel.
@@ -165,14 +172,14 @@ def _on_copies(
         buffer = own[access.buffer].name
         return dataclasses.replace(access, buffer=buffer, indices=access.indices[1:])
 
-    changed = map_accesses(loop.body, element)
+    changed = map_accesses(chosen, element)
     around = [part for part in statements(changed) if isinstance(part, For | If)]
     before = (_copy(loop, buffer, own[buffer.name], names, is_back=False) for buffer in copied)
     after = (_copy(loop, buffer, own[buffer.name], names, is_back=True) for buffer in back)
     body: tuple[Stmt, ...] = (*before, *changed, *after)
     for inner in own.values():
         body = (Local(inner, body, location=loop.location),)
-    return body, around
+    return body, around, conditions_to_go_on(map_accesses(loop.body, element))
 
 
 def _copy(loop: For, buffer: Buffer, own: Buffer, names: Names, *, is_back: bool) -> Stmt:
