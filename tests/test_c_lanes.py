@@ -465,3 +465,12 @@ def test_rows_of_arrays_end_early_as_their_copies_say() -> None:
     }}""")
     text = body_of(arranged_apart(put_rows_in_lanes, kernel))
     assert "((own_1[0, lane_2] > 2.0:float64) ? 1 : 0)" in text
+
+
+def test_an_element_of_a_branch_is_read_only_in_it() -> None:
+    guarded = (
+        "if ((0 <= s[]) && (s[] < 40)) {{ local t: float64[] {{ "
+        "t[] = c[s[]] z[] = (z[] * t[]) + t[] }} }} "
+    )
+    text = body_of(arranged_apart(put_rows_in_lanes, rows(guarded.format() + GENERATOR)))
+    assert "t[] = chosen[] ? c[s[lane_1]] : t[]" in text

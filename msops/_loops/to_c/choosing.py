@@ -24,6 +24,7 @@ from msops._loops.ir.walk import (
     Scope,
     declared_in,
     expressions,
+    loads,
     map_bodies,
     rewrite_statements,
     statements,
@@ -91,34 +92,39 @@ class _Choices:
             isinstance(inner, Store) and self._is_of_the_iteration(inner) for inner in stores
         ):
             return (stmt,)
-        return (_chosen(stmt, self._names.fresh("chosen")),)
+        return (self._with_choices(stmt, self._names.fresh("chosen")),)
 
     def _is_of_the_iteration(self, store: Store) -> bool:
         name = store.buffer
         is_own = name in self._declared or is_of_its_own(name, self._loop)
         return not store.indices or (is_own and exists(store, self._ranges, self._buffers))
 
+    def _with_choices(self, stmt: If, name: str) -> Stmt:
+        """Returns the stores of a condition as stores of chosen values."""
+        # The stores may change what the condition reads.
+        condition = Load(name, (), "bool")
+        own = declared_in((stmt,))
 
-def _chosen(stmt: If, name: str) -> Stmt:
-    """Returns the stores of a condition as stores of chosen values."""
-    # The stores may change what the condition reads.
-    condition = Load(name, (), "bool")
-    own = declared_in((stmt,))
+        def choices(body: tuple[Stmt, ...], is_then: bool) -> tuple[Stmt, ...]:
+            def choose(store: Store) -> tuple[Stmt, ...]:
+                if store.buffer in own and self._may_be_computed(store.value):
+                    return (store,)
+                old = element_of(store)
+                then, otherwise = (store.value, old) if is_then else (old, store.value)
+                value = Select(condition, then, otherwise, store.value.dtype)
+                return (dataclasses.replace(store, value=value),)
 
-    def choices(body: tuple[Stmt, ...], is_then: bool) -> tuple[Stmt, ...]:
-        def choose(store: Store) -> tuple[Stmt, ...]:
-            if store.buffer in own:
-                return (store,)
-            old = element_of(store)
-            then, otherwise = (store.value, old) if is_then else (old, store.value)
-            value = Select(condition, then, otherwise, store.value.dtype)
-            return (dataclasses.replace(store, value=value),)
+            return rewrite_statements(body, choose, Store)
 
-        return rewrite_statements(body, choose, Store)
+        body = (
+            Store(name, (), stmt.condition),
+            *choices(stmt.then, True),
+            *choices(stmt.otherwise, False),
+        )
+        return Local(Buffer(name, (), "bool"), body)
 
-    body = (
-        Store(name, (), stmt.condition),
-        *choices(stmt.then, True),
-        *choices(stmt.otherwise, False),
-    )
-    return Local(Buffer(name, (), "bool"), body)
+    def _may_be_computed(self, value: Expr) -> bool:
+        """Returns whether all elements that a value reads exist, whatever is around it."""
+        return all(
+            not load.indices or exists(load, self._ranges, self._buffers) for load in loads(value)
+        )
