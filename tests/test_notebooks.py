@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from documents import without_times
 
 nbformat = pytest.importorskip("nbformat")
 for _module in ("nbclient", "ipykernel", "matplotlib"):
@@ -41,15 +42,16 @@ def code_cells(notebook):
 
 
 def texts(cell) -> list[str]:
-    """Returns what a cell printed and returned, as text, without the hashes of libraries.
+    """Returns what a cell printed and returned, without the hashes of libraries and estimates.
 
-    What a compiler makes of a source depends on its version.
+    What a compiler makes of a source depends on its version, an estimate on the processor.
     """
     shown = [
         output.text if output.output_type == "stream" else output.data.get("text/plain", "")
         for output in cell.outputs
     ]
-    return [re.sub(r"(of library \S+) \([0-9a-f]{12}\)", r"\1 (hash)", text) for text in shown]
+    hashes = re.compile(r"(of library \S+) \([0-9a-f]{12}\)")
+    return [without_times(hashes.sub(r"\1 (hash)", text)) for text in shown]
 
 
 def test_there_are_notebooks_and_their_checks_are_in_the_tests():
