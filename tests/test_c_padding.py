@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_ir import PASSES_TO_C, Kernel, kernel_text, parse_kernel, partition_windows, run_passes
+from loop_native import shipped
 from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of
 
@@ -112,6 +113,28 @@ def test_a_long_row_beside_a_condition_keeps_its_bounds() -> None:
     kernel = row(term, bounds="i .. (i + 20)", at="p", n=60, taps=80)
     at = parse_kernel(kernel_text(kernel).replace("[9, 60]", "[9, 80]"))
     assert "p in i .. (i + 20)" in loops_of(at)
+
+
+@pytest.mark.parametrize("span", ["0 .. 0", "9 .. 3"])
+def test_loops_that_never_run_stay(span: str) -> None:
+    outer = parse_kernel(kernel_text(row()).replace("i in 0 .. 40", f"i in {span}"))
+    arranged_apart(partition_windows, outer)
+    inner = parse_kernel(kernel_text(row()).replace("p in 0 .. 5", f"p in {span}"))
+    arranged_apart(partition_windows, inner)
+
+
+def test_a_product_without_a_factor_in_its_piece_is_no_update() -> None:
+    kernel = parse_kernel("""kernel row(a: float64[9, 40]) -> (b) {
+      buffer b: float64[40]
+      parallel i in 0 .. 40 { local s: float64[] {
+        reduction c in 0 .. 9 { reduction p in 0 .. 5 {
+          s[] = s[] * (((0 <= ((i + p) - 2)) && (((i + p) - 2) < 40))
+            ? a[c, (i + p) - 2] : 1.0:float64)
+        } }
+        b[i] = s[]
+      } }
+    }""")
+    assert "b[" in shipped(kernel, 0)[1].text
 
 
 def test_a_condition_on_a_loop_around_stays() -> None:

@@ -21,9 +21,9 @@ from collections.abc import Iterable, Iterator
 
 from msops._loops.analysis.boxes import Span
 from msops._loops.analysis.costs import fixed_span, fixed_trips
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.building import binary, element_of, integer
 from msops._loops.ir.names import unique_names
-from msops._loops.ir.nodes import Binary, Const, Expr, For, Kernel, Stmt
+from msops._loops.ir.nodes import Binary, Const, Expr, For, Kernel, Stmt, Store
 from msops._loops.ir.ranges import Ranges, loop_range, nested_ranges
 from msops._loops.ir.walk import (
     Scope,
@@ -32,9 +32,11 @@ from msops._loops.ir.walk import (
     own_expressions,
     rewrite_inner_loops,
     rewrite_loops,
+    rewrite_statements,
     statements,
     substitute,
     variables,
+    with_body,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
@@ -64,7 +66,13 @@ def partition_windows(kernel: Kernel) -> Kernel:
     if around is kernel:
         return kernel
     along = rewrite_loops(simplify(unique_names(around)), _along_window, "reduction")
-    return simplify(rewrite_loops(simplify(unique_names(along)), _from_zero, "reduction"))
+    counted = simplify(rewrite_loops(simplify(unique_names(along)), _from_zero, "reduction"))
+    # Where its term was zero, what is left of a sum is no update.
+    return simplify(with_body(counted, rewrite_statements(counted.body, _unless_idle, Store)))
+
+
+def _unless_idle(store: Store) -> tuple[Stmt, ...]:
+    return () if store.value == element_of(store) else (store,)
 
 
 def _from_zero(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
@@ -99,7 +107,9 @@ def _nests(loop: For, scope: Scope) -> tuple[For, ...]:
 def _spans(loop: For, scope: Scope) -> list[Span]:
     """Returns the pieces of a loop around long sums over windows; none if it stays."""
     span = fixed_span(loop)
-    if span is None or len(statements(loop.body)) > _MOST_STATEMENTS_AROUND:
+    if span is None or not fixed_trips(loop):
+        return []
+    if len(statements(loop.body)) > _MOST_STATEMENTS_AROUND:
         return []
     own = {loop.var: (span[0], span[1] - 1)}
     is_long = _longest_sum(loop.body, {**scope.ranges, **own}) >= _FEWEST_TERMS
@@ -130,7 +140,7 @@ def _longest_sum(body: tuple[Stmt, ...], ranges: Ranges) -> int:
 
 def _along_window(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     """Returns the pieces of a loop along one side of a window; None if it stays."""
-    if fixed_span(loop) is None or len(statements(loop.body)) > _MOST_STATEMENTS:
+    if not fixed_trips(loop) or len(statements(loop.body)) > _MOST_STATEMENTS:
         return None
     tests = _tests(loop.body, scope.ranges)
     points = {point for same, ranges in tests for point in _cuts(same, loop, ranges)}

@@ -168,9 +168,8 @@ def _are_alone(
     for stmt in statements(loop.body):
         parts = own_expressions(stmt)
         if isinstance(stmt, Store):
-            if (stmt.buffer, stmt.indices) in found:
-                update = sum_of(stmt)
-                assert update is not None
+            update = sum_of(stmt)
+            if update is not None and (stmt.buffer, stmt.indices) in found:
                 parts = (*stmt.indices, update.term)
             else:
                 touched.append(stmt)
