@@ -29,7 +29,14 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import COMPARISONS, FLOATS, INTEGERS, LOGICAL, NEGATED, is_float
-from msops._loops.ir.ranges import Range, Ranges, range_of
+from msops._loops.ir.ranges import (
+    Range,
+    Ranges,
+    dtype_range,
+    is_within,
+    range_of,
+    unwrapped_range,
+)
 from msops._loops.ir.walk import expressions, map_operands, with_parts
 
 _FLOORING: dict[BinaryOp, BinaryOp] = {"truncdiv": "floordiv", "truncmod": "mod"}
@@ -81,6 +88,33 @@ def difference(left: Expr, right: Expr, ranges: Ranges) -> Range | None:
         return (a - b).range(ranges) if exact else None
     (low, high), (first, last) = range_of(left, ranges), range_of(right, ranges)
     return (low - last, high - first)
+
+
+def sides_of(op: BinaryOp, bound: Expr, ranges: Ranges) -> tuple[Expr, ...]:
+    """Returns expressions whose extreme a bound is; the bound alone if it is no extreme.
+
+    ``min(n, i + 2) + 1`` is the least of ``n + 1`` and ``i + 2 + 1``.
+
+    Args:
+      op: "min" or "max".
+      bound: a whole number.
+      ranges: of each loop variable in it.
+    """
+    match bound:
+        case Binary(op=own, left=left, right=right) if own == op:
+            return (*sides_of(op, left, ranges), *sides_of(op, right, ranges))
+        case Binary(op="add" | "sub", left=left):
+            moved = [with_parts(bound, left=side) for side in sides_of(op, left, ranges)]
+            # An extreme of numbers that wrap is not the extreme of those moved.
+            if all(_is_exact(part, ranges) for part in moved):
+                return tuple(simplified(part, ranges) for part in moved)
+    return (bound,)
+
+
+def _is_exact(expr: Expr, ranges: Ranges) -> bool:
+    """Returns whether an operation on integers does not wrap."""
+    exact = unwrapped_range(expr, ranges)
+    return exact is not None and is_within(exact, dtype_range(expr.dtype))
 
 
 def where(condition: Expr, ranges: Ranges, *, holds: bool = True) -> Ranges:

@@ -40,12 +40,10 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.passes.simplify_expressions import difference
+from msops._loops.passes.simplify_expressions import difference, sides_of
 from msops._loops.to_c.blocks import from_zero
-from msops._loops.to_c.partitioning import ends_of, within
+from msops._loops.to_c.partitioning import MOST_AT_BORDER, ends_of, within
 
-_MOST_AT_BORDER = 1 / 4
-"""The largest part of a loop's iterations that may be at a border."""
 _MOST_PIECES = 5
 """Of a loop that is split."""
 _MOST_STATEMENTS = 40
@@ -121,7 +119,7 @@ def _spans(loop: For, scope: Scope) -> list[Span]:
     }
     pieces = _pieces(loop, points)
     longest = max(last - first for first, last in pieces)
-    return pieces if longest >= (1 - _MOST_AT_BORDER) * (span[1] - span[0]) else []
+    return pieces if longest >= (1 - MOST_AT_BORDER) * (span[1] - span[0]) else []
 
 
 def _longest_sum(body: tuple[Stmt, ...], ranges: Ranges) -> int:
@@ -182,16 +180,9 @@ def _tests(
 
 def _most_trips(loop: For, ranges: Ranges) -> float:
     """Returns the most iterations that a loop between extremes can have, as far as is known."""
-    begins, ends = _sides(loop.begin, "max"), _sides(loop.end, "min")
+    begins, ends = sides_of("max", loop.begin, ranges), sides_of("min", loop.end, ranges)
     found = (difference(end, begin, ranges) for begin in begins for end in ends)
     return min(trips[1] if trips else math.inf for trips in found)
-
-
-def _sides(expr: Expr, op: str) -> tuple[Expr, ...]:
-    match expr:
-        case Binary(op=found, left=left, right=right) if found == op:
-            return (*_sides(left, op), *_sides(right, op))
-    return (expr,)
 
 
 def _cuts(tests: tuple[Expr, ...], loop: For, others: Ranges) -> Iterator[int]:

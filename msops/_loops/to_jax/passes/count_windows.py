@@ -18,8 +18,8 @@ import functools
 import math
 
 from msops._loops.ir.building import binary, integer
-from msops._loops.ir.nodes import Binary, BinaryOp, Expr, For, If, Kernel, Load, Stmt, Store, Var
-from msops._loops.ir.ranges import Ranges, dtype_range, is_within, loop_range, unwrapped_range
+from msops._loops.ir.nodes import Expr, For, If, Kernel, Load, Stmt, Store, Var
+from msops._loops.ir.ranges import Ranges, loop_range
 from msops._loops.ir.walk import (
     Scope,
     bodies,
@@ -31,7 +31,7 @@ from msops._loops.ir.walk import (
     with_parts,
     with_value,
 )
-from msops._loops.passes.simplify_expressions import difference, simplified
+from msops._loops.passes.simplify_expressions import difference, sides_of, simplified
 
 _LEAST_GAIN = 2
 """How many times as many iterations the hulls of windows in one another must have as the windows
@@ -79,7 +79,7 @@ def _window(loop: For, ranges: Ranges) -> _Window | None:
     """Returns a loop as one that counts from zero; None if it is no window."""
     if not variables(loop.begin) or loads(loop.begin) or loads(loop.end):
         return None
-    lows, highs = _sides("max", loop.begin, ranges), _sides("min", loop.end, ranges)
+    lows, highs = sides_of("max", loop.begin, ranges), sides_of("min", loop.end, ranges)
     found = [
         (length, low, high)
         for low in lows
@@ -107,28 +107,6 @@ def _length(low: Expr, high: Expr, ranges: Ranges) -> int | None:
     """Returns how far apart two bounds are; None if that depends, or nothing is between them."""
     apart = difference(high, low, ranges)
     return apart[0] if apart and apart[0] == apart[1] > 0 else None
-
-
-def _sides(op: BinaryOp, bound: Expr, ranges: Ranges) -> tuple[Expr, ...]:
-    """Returns expressions whose extreme a bound is; itself if there are no others.
-
-    ``min(n, i + 2) + 1`` is the least of ``n + 1`` and ``i + 2 + 1``.
-    """
-    match bound:
-        case Binary(op=own, left=left, right=right) if own == op:
-            return (*_sides(op, left, ranges), *_sides(op, right, ranges))
-        case Binary(op="add" | "sub", left=left):
-            moved = [with_parts(bound, left=side) for side in _sides(op, left, ranges)]
-            # An extreme of numbers that wrap is not the extreme of those moved.
-            if all(_is_exact(part, ranges) for part in moved):
-                return tuple(simplified(part, ranges) for part in moved)
-    return (bound,)
-
-
-def _is_exact(expr: Expr, ranges: Ranges) -> bool:
-    """Returns whether an operation on integers does not wrap."""
-    exact = unwrapped_range(expr, ranges)
-    return exact is not None and is_within(exact, dtype_range(expr.dtype))
 
 
 def _gain_inside(stmt: Stmt, scope: Scope) -> float:
