@@ -27,7 +27,6 @@ import functools
 from collections.abc import Sequence
 
 from msops._base import processor
-from msops._base.processor import LEAST_VECTOR_BYTES
 from msops._loops.analysis.costs import arithmetic, mean_trips
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.building import binary, integer
@@ -64,7 +63,7 @@ from msops._loops.to_c.registers import is_over_lanes
 from msops._loops.to_c.vectors import form_of_reduction
 
 _MOST_VECTORS = 4
-"""Vectors of one sum: an addition takes as long as four begin."""
+"""Vectors of one sum, so that an addition need not wait for the one before."""
 _MOST_VECTORS_TOGETHER = 8
 """Vectors of all sums of a loop: half of the registers that every processor has."""
 _MOST_OPERATIONS = 8
@@ -128,7 +127,7 @@ class _LaneSums:
         """Returns the sums in lanes."""
         trips = mean_trips(self._loop, self._ranges)
         size = itemsize(self._sums[0].dtype)
-        width, least = (n // size for n in (processor.vector_bytes(), LEAST_VECTOR_BYTES))
+        width, least = (n // size for n in (processor.vector_bytes(), processor.LEAST_VECTOR_BYTES))
         while width > max(trips, least):
             width //= 2
         count = self._vectors(trips / width)
@@ -138,13 +137,15 @@ class _LaneSums:
         before = 0
         while width >= least:
             parts = [[self._part(total, width) for total in self._sums] for _ in range(count)]
-            body += tuple(map(self._halved, wider, parts[0]))
+            # Nothing is wider than the first vectors.
+            pairs = zip(wider, parts[0], strict=bool(wider))
+            body += tuple(self._added(half, wide, wide, width) for wide, half in pairs)
             # Several vectors of each sum at once, then one.
             for together in sorted({count, 1}, reverse=True):
                 body = (*body, self._groups(before, width, parts[:together]))
                 before = together * width
             for others in parts[1:]:
-                body += tuple(map(self._added, parts[0], others))
+                body += tuple(map(self._added, parts[0], parts[0], others))
             made += [part for own in parts for part in own]
             wider, width, count = parts[0], width // 2, 1
         rest = with_parts(self._loop, begin=self._first(least), kind="serial")
@@ -236,26 +237,27 @@ class _LaneSums:
         )
         by_name = {update.target.buffer: update for update in self._updates if update}
         for (name, term), part in zip(terms.items(), parts, strict=True):
-            lane = Var(self._names.fresh("lane"))
             op: BinaryOp = "sub" if by_name[name].is_negated else "add"
-            value = binary(op, _lanes(part, lane), _lanes(term, lane))
-            added = (*added, self._over_lanes(lane, part, Store(part.name, (lane,), value)))
+            added = (*added, self._added(part, part, term, op=op))
         for term in terms.values():
             added = (Local(term, added, location=self._loop.location),)
         return added
 
-    def _halved(self, wide: Buffer, half: Buffer) -> For:
-        """Returns the sum of both halves of a vector."""
-        lane = Var(self._names.fresh("lane"))
-        upper = _lanes(wide, index("add", lane, integer(half.shape[0])))
-        value = binary("add", _lanes(wide, lane), upper)
-        return self._over_lanes(lane, half, Store(half.name, (lane,), value))
+    def _added(
+        self, total: Buffer, one: Buffer, other: Buffer, first: int = 0, op: BinaryOp = "add"
+    ) -> For:
+        """Returns the sum of two vectors.
 
-    def _added(self, part: Buffer, other: Buffer) -> For:
-        """Returns the addition of another vector."""
+        Args:
+          total: where it goes.
+          one: the first lanes of it are added.
+          other: likewise, from another lane on.
+          first: that lane.
+          op: "add", or "sub" to subtract the other.
+        """
         lane = Var(self._names.fresh("lane"))
-        value = binary("add", _lanes(part, lane), _lanes(other, lane))
-        return self._over_lanes(lane, part, Store(part.name, (lane,), value))
+        value = binary(op, _lanes(one, lane), _lanes(other, index("add", lane, integer(first))))
+        return self._over_lanes(lane, total, Store(total.name, (lane,), value))
 
     def _over_lanes(self, lane: Var, part: Buffer, *body: Stmt) -> For:
         end = integer(part.shape[0])
