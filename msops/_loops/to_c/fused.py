@@ -1,8 +1,8 @@
-"""Products added to vectors in one rounding: C for the sums of tiles.
+"""Products added to vectors in one rounding: C for the sums of tiles and of lanes.
 
 Generated C is compiled with ``-ffp-contract=off``, so that an expression means the same everywhere.
-Only the sums of tiles, whose order is free, use the fused operations of the processor: they are
-more exact, and half as many. For vector types gcc offers them in assembly alone.
+Only the sums of tiles and of lanes, whose order is free, use the fused operations of the processor:
+they are more exact, and half as many. For vector types gcc offers them in assembly alone.
 """
 
 from __future__ import annotations

@@ -108,6 +108,8 @@ SECONDS_PER_SPATIAL_PATCH = 2e-8
 SECONDS_PER_CONVOLVED_ALONE = 1.5e-10
 """The time of a multiplication and addition in a convolution of elements that no library convolves,
 float64 and integers: 0.04 to 0.5 ns."""
+_CONVOLVED = ("float16", "bfloat16", "float32")
+"""Dtypes of the convolutions that XLA hands to a library."""
 SECONDS_PER_STEP = 1e-7
 """The time of starting a step that is not in a loop."""
 SECONDS_PER_ITERATION = 1e-8
@@ -120,10 +122,6 @@ MOST_COPIES = 15
 INLINE_OPERATIONS = 1000
 """XLA runs programs of fewer operations in the thread that calls them: `cheap_computation_` in
 xla/pjrt/cpu/cpu_client.cc. Copies, also by indices, do not count as operations."""
-
-
-_CONVOLVED = ("float16", "bfloat16", "float32")
-"""Dtypes of the convolutions that XLA hands to a library."""
 
 
 def is_order_bound(steps: Sequence[Step]) -> bool:
