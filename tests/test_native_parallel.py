@@ -18,6 +18,7 @@ from native_harness import PREAMBLE, Call, Library, build, failure, native, regi
 SOURCE = (
     PREAMBLE
     + """
+#include <algorithm>
 #include <atomic>
 #include <pthread.h>
 #include <unistd.h>
@@ -50,6 +51,16 @@ KERNEL(Counts) {
   Job job = {static_cast<int32_t *>(params[1]), static_cast<int32_t *>(params[2]), pthread_self(),
              wait_us};
   return msops_parallel_for_slot(0, size, 1, Count, &job);
+}
+
+// Input: the grain. Output: for each iteration the first one of its block.
+static int Begin(void *argument, int64_t begin, int64_t end) {
+  std::fill_n(static_cast<int32_t *>(argument) + begin, end - begin, int32_t(begin));
+  return 0;
+}
+KERNEL(Begins) {
+  const int grain = *static_cast<int32_t *>(params[0]);
+  return msops_parallel_for_slot(0, shapes[1][0], grain, Begin, params[1]);
 }
 
 // A loop in each block of a loop; the inner one must run where the block does.
@@ -147,6 +158,19 @@ def test_each_thread_begins_with_a_part_of_its_own(library):
     parts = ints(16 * threads)
     _, elsewhere = run(Call(library, "Counts", (parts, parts)), np.int32(50000))
     np.testing.assert_array_equal(elsewhere[:10], 0, "the caller has the first part")
+
+
+@pytest.mark.parametrize("grain", [1, 7, 130, 170, 240, 250, 300])
+def test_threads_have_the_same_number_of_blocks(library, grain):
+    threads = len(os.sched_getaffinity(0))
+    size = 200 * threads
+    (begins,) = run(Call(library, "Begins", (ints(size),)), np.int32(grain))
+    sizes = np.unique(begins, return_counts=True)[1]
+    assert sizes.sum() == size
+    assert all(sizes[:-1] >= grain)
+    assert len(sizes) % threads == 0 or len(sizes) < threads
+    if grain < 200:
+        assert max(sizes) - min(sizes) <= len(sizes)
 
 
 def test_many_short_loops_neither_lose_nor_repeat_iterations(library):

@@ -234,10 +234,16 @@ int ParallelFor(int64_t begin, int64_t end, int64_t grain, LoopBody body, void* 
   try {
     Team* const team = current_scope->team();
     const int64_t threads = team ? team->num_threads() : 1;
-    const int64_t share = count / (threads * kBlocksPerThread) + 1;
-    const int64_t block = std::max({grain, share, int64_t{1}});
-    const int64_t blocks = (count - 1) / block + 1;
+    grain = std::max(grain, int64_t{1});
+    int64_t blocks = std::min(threads * kBlocksPerThread, count / grain);
+    if (blocks < threads) {
+      blocks = std::min(threads, (count - 1) / grain + 1);
+    } else {
+      // The same number for each, so a thread has about the same part of all loops over an array.
+      blocks -= blocks % threads;
+    }
     if (threads > 1 && blocks > 1) {
+      const int64_t block = std::max(grain, (count - 1) / blocks + 1);
       const int64_t segments = std::min(threads, blocks);
       loop = std::make_shared<Loop>(begin, end, block, segments, body, argument);
       team->Share(loop, segments - 1);
