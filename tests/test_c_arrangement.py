@@ -656,9 +656,17 @@ SQUARES = """kernel squares(a: float32[{n}, {m}]) -> (b) {{
 }}"""
 
 
-def shared_loops(text: str, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
-    """Returns the least work for a thread of each loop that threads share, in iterations."""
-    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-8)
+def shared_loops(
+    text: str, monkeypatch: pytest.MonkeyPatch, seconds: float = 1e-8
+) -> dict[str, int]:
+    """Returns the least work for a thread of each loop that threads share, in iterations.
+
+    Args:
+      text: the kernel.
+      monkeypatch: pytest's.
+      seconds: of the least work that is worth a thread.
+    """
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", seconds)
     after = arranged(share_among_threads, parse_kernel(text))
     assert parse_kernel(kernel_text(after)) == after
     found = re.findall(r"parallel (\w+) in .* @threads\((\d+)\)", kernel_text(after))
@@ -675,6 +683,45 @@ def test_threads_share_the_pairs_of_a_short_loop_and_the_one_inside(
     shared = shared_loops(SQUARES.format(n=3, m=40, k=8), monkeypatch)
     assert [*shared] == ["i", "j"]
     assert shared["i"] == shared["j"]
+
+
+STEPS = """kernel steps(a: float32[{n}, 64]) -> (b) {{
+  buffer b: float32[{n}, 64]
+  buffer c: float32[{n}, 64]
+  buffer d: float32[{n}, 64]
+  serial t in 0 .. 9 {{
+    parallel i in 0 .. {n} {{
+      parallel j in 0 .. 64 {{ c[i, j] = exp(b[i, j]) + (exp(a[i, j]) / exp(c[i, j])) }}
+    }}
+    parallel k in 0 .. {n} {{ parallel l in 0 .. 64 {{ b[k, l] = {copied}[k, l] }} }}
+    parallel m in 0 .. {n} {{ parallel o in 0 .. 64 {{ d[m, o] = d[m, o] + 1.0:float32 }} }}
+    parallel p in 0 .. 2 {{ b[p, 0] = c[p, 0] }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("n", "copied", "seconds", "shared"),
+    [
+        (500, "c", 2.5e-6, ["i", "k"]),
+        (500, "d", 2.5e-6, ["i", "k"]),
+        (500, "c", 4e-6, ["i"]),
+        (500, "c", 4e-5, []),
+        (100, "c", 4e-7, ["i"]),
+    ],
+    ids=[
+        "what threads wrote",
+        "what they read",
+        "too little work",
+        "no heavy step",
+        "small arrays",
+    ],
+)
+def test_threads_share_light_steps_beside_heavy_ones(
+    n: int, copied: str, seconds: float, shared: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = STEPS.format(n=n, copied=copied)
+    assert [*shared_loops(text, monkeypatch, seconds)] == shared
 
 
 def test_more_work_in_an_iteration_means_fewer_for_a_thread(
