@@ -139,7 +139,7 @@ from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
 from msops._loops.to_c.row_blocks import block_rows, enter_serial_loops
 from msops._loops.to_c.scattering import split_updates
-from msops._loops.to_c.searching import split_searches
+from msops._loops.to_c.searching import keep_found_elements, split_searches
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
@@ -288,6 +288,7 @@ __all__ = [
     "isl",
     "jam_serial_loops",
     "keep_decisions",
+    "keep_found_elements",
     "keep_vectors_in_registers",
     "kernel_text",
     "loads",

@@ -22,6 +22,7 @@ from loop_ir import (
     group_terms,
     interpret,
     jam_serial_loops,
+    keep_found_elements,
     kernel_text,
     localise_temporaries,
     mark_loops,
@@ -2163,6 +2164,60 @@ def test_a_search_that_compares_elements_of_its_own_array_stays() -> None:
     own = "local kept: float32[2] { if (a[i, j] > kept[0]) { best[] = a[i, j] } }"
     kernel = search(own)
     assert split_searches(kernel) is kernel
+
+
+def test_a_search_that_reads_what_it_has_found_keeps_it_in_a_variable() -> None:
+    kernel = search("if (a[i, j] > a[i, at[]]) { at[] = j }", n=9)
+    text = body_of(arranged(keep_found_elements, kernel))
+    assert (
+        "at_best[] = a[i, at[]] "
+        "serial j in 1 .. 9 { if (a[i, j] > at_best[]) { at_best[] = a[i, j] at[] = j } }"
+    ) in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if ((j > 4) && (a[i, j] > a[i, at[]])) { at[] = j }",
+        "if ((a[i, j] + float32(at[])) > (a[i, at[]] + float32(at[]))) { at[] = j }",
+        "if (a[i, j] > a[i, l[i]]) { l[i] = j }",
+        "if (a[i, j] > a[i, at[]]) { at[] = j } else { what[] = j }",
+        "if (a[i, j] > a[i, at[]]) { at[] = j - 1 }",
+        "if (a[i, j] > a[i, what[]]) { at[] = j }",
+    ],
+    ids=["guarded", "by where it was", "in an array", "or else", "one before", "another"],
+)
+def test_searches_that_read_again_what_they_have_found(body: str) -> None:
+    kernel = search(body, n=9)
+    assert keep_found_elements(kernel) == kernel
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.sampled_from([">", ">=", "<", "<="]),
+    st.sampled_from(["a[i, {0}]", "(a[i, {0}] * a[i, ({0} + 2) % 7])", "abs(a[i, {0}] - a[i, 3])"]),
+    st.sampled_from([("float32", 0, 9), ("float64", 3, 9), ("int32", 1, 9), ("float32", 9, 9)]),
+    st.randoms(use_true_random=False),
+)
+def test_searches_that_keep_what_they_found_find_the_same(
+    sign: str, element: str, form: tuple[str, int, int], random: Random
+) -> None:
+    dtype, first, n = form
+    here, there = element.format("j"), element.format("at[]")
+    kernel = search(f"if ({here} {sign} {there}) {{ at[] = j }}", n, first, dtype)
+    if first == n:
+        # A loop that never runs reads nothing, wherever its search begins.
+        text = kernel_text(kernel).replace(f"best[] = a[i, {n}]", "at[] = 77")
+        kernel = parse_kernel(text)
+    after = keep_found_elements(kernel)
+    verify(after)
+    values = [0.0, 1.0, 2.0, 3.0, -1.0]
+    if dtype != "int32":
+        values += [math.nan, math.inf, -math.inf]
+    rows = [[random.choice(values[: random.randint(1, 8)]) for _ in range(n)] for _ in range(3)]
+    inputs = [np.array(rows, dtype), np.ones((3, n), bool), np.arange(n, dtype="int32")]
+    expected = interpret(kernel, inputs, check_bounds=True)
+    assert_all_equal(interpret(after, inputs, check_bounds=True), expected)
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -65,7 +65,7 @@ from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
 from msops._loops.to_c.row_blocks import block_rows, enter_serial_loops
 from msops._loops.to_c.scattering import split_updates
-from msops._loops.to_c.searching import split_searches
+from msops._loops.to_c.searching import keep_found_elements, split_searches
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
@@ -148,6 +148,7 @@ PASSES_IN_PLACE: Passes = (
     ("separate rows", separate_rows),
     ("split reductions", split_reductions),
     ("partition rows", partition_rows),
+    ("keep found elements", keep_found_elements),
     ("put rows in lanes", put_rows_in_lanes),
     ("put diagonals in lanes", put_diagonals_in_lanes),
     ("split searches", split_searches),

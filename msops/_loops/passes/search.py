@@ -82,7 +82,7 @@ def find_search(loop: For, names: Names, fewest: int = 2) -> Search | None:
     for position, stmt in enumerate(loop.body):
         others = loop.body[:position] + loop.body[position + 1 :]
         if isinstance(stmt, If) and not stmt.otherwise and len(stmt.then) == 1:
-            through = _with_value(loop, stmt, names)
+            through = with_best(loop, stmt, names)
             if through is not None:
                 best, first, changed = through
                 body = (*loop.body[:position], changed, *loop.body[position + 1 :])
@@ -105,8 +105,13 @@ def split_search(loop: For, names: Names) -> tuple[Stmt, ...] | None:
     return search.around((*rest, *_split(loop, search, names)))
 
 
-def _with_value(loop: For, stmt: If, names: Names) -> tuple[Buffer, Store, If] | None:
+def with_best(loop: For, stmt: If, names: Names) -> tuple[Buffer, Store, If] | None:
     """Turns `if a[j] > a[where]: where = j` into a search that keeps the element as well.
+
+    Args:
+      loop: the loop.
+      stmt: the condition, with one store under it.
+      names: the names of the kernel.
 
     Returns:
       A scalar for the element, its first value, and the condition with both stores under it.

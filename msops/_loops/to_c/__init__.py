@@ -26,9 +26,9 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     separating.py    loops that add to rows beside their own, split for threads
     partial_sums.py  long reductions, split into partial sums for threads
     partitioning.py  loops, split into their borders and what lies between
+    searching.py     searches for an extreme element, in lanes of vectors
     lanes.py         rows that run in order, one in each lane of a vector
     diagonals.py     rows that read the row before, in lanes along diagonals
-    searching.py     searches for an extreme element, in lanes of vectors
     grouping.py      several terms added to an element at once
     jamming.py       rows that run in order, side by side in one loop
     carrying.py      elements that one iteration hands to the next, in variables

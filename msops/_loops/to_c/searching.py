@@ -16,12 +16,16 @@ Each iteration of a search waits for the comparison of the one before; in lanes 
 its own. The branch is a choice between values, so that compilers make vectors of it, and NaN
 replaces nothing, as in the search. A row that does not lie in the order of memory, or takes long to
 compute, is searched as it stands.
+
+A search may read the element again where it has found it, as in `if x[i, j] > x[i, at]: at = j`. A
+pass before keeps it in a variable. In lanes it would be gathered, at an index for each lane.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from msops._loops.analysis.conditions import conjuncts
 from msops._loops.analysis.costs import effort, mean_trips
 from msops._loops.ir.building import binary, element_of, integer
 from msops._loops.ir.names import Names, unique_names
@@ -55,8 +59,8 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.forward_locals import forwarded
-from msops._loops.passes.search import Search, find_search, stored_at
-from msops._loops.to_c.blocks import in_groups, index
+from msops._loops.passes.search import Search, find_search, stored_at, with_best
+from msops._loops.to_c.blocks import if_it_runs, in_groups, index
 from msops._loops.to_c.strides import stride
 
 _LANES = 32
@@ -84,6 +88,29 @@ def split_searches(kernel: Kernel) -> Kernel:
 
     changed = rewrite_loops(kernel, change)
     return kernel if changed is kernel else unique_names(changed)
+
+
+def keep_found_elements(kernel: Kernel) -> Kernel:
+    """Returns the kernel with searches that have the element in a variable, beside where it is."""
+    names = Names(kernel)
+
+    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        match loop:
+            case For(kind="serial", body=(If(then=(Store() as at,), otherwise=()) as stmt,)):
+                through = with_best(loop, stmt, names)
+            case _:
+                return None
+        is_certain = len(conjuncts(stmt.condition)) == 1 and not at.indices
+        if through is None or not is_certain:
+            return None
+        best, first, changed = through
+        if any(load.buffer == at.buffer for load in loads_in(changed.then)):
+            return None
+        search = with_parts(loop, body=(changed,))
+        around = (Local(best, (first, search), location=loop.location),)
+        return if_it_runs(loop, around, scope.ranges)
+
+    return rewrite_loops(kernel, change)
 
 
 def _is_worth_it(loop: For, scope: Scope) -> bool:
