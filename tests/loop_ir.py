@@ -143,6 +143,7 @@ from msops._loops.to_c.searching import keep_found_elements, split_searches
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
+from msops._loops.to_c.tables import tabulate_values
 from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.vectors import mark_vectors
@@ -343,6 +344,7 @@ __all__ = [
     "sum_columns",
     "sum_in_lanes",
     "sum_in_variables",
+    "tabulate_values",
     "tile_crossing_loops",
     "tile_products",
     "to_raised",

@@ -69,6 +69,7 @@ from msops._loops.to_c.searching import keep_found_elements, split_searches
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
+from msops._loops.to_c.tables import tabulate_values
 from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.unrolling import unroll_short_loops
@@ -128,6 +129,7 @@ PASSES_IN_PLACE: Passes = (
     ("gather from neighbours", gather_from_neighbours),
     ("split updates", split_updates),
     ("compute invariants once", compute_invariants_once),
+    ("tabulate values", tabulate_values),
     ("forward terms", forward_terms),
     ("sum columns", sum_columns),
     ("enter serial loops", enter_serial_loops),

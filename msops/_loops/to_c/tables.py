@@ -1,0 +1,411 @@
+"""What a loop around does not change is computed once, before that loop.
+
+    parallel i in 0 .. 400 {                    local table: float64[500] {
+      parallel j in 0 .. 500 {                    parallel at in 0 .. 500 {
+        local c: float64[] {                        table[at] = cos(float64(at) * 0.1)
+          c[] = cos(float64(j) * 0.1)      ->     }
+          y[i, j] = x[i, j] * c[]                 parallel i in 0 .. 400 {
+        }                                           parallel j in 0 .. 500 {
+      }                                               local c: float64[] {
+    }                                                   c[] = table[j]
+                                                        y[i, j] = x[i, j] * c[]
+                                                        ...
+
+Weights of an interpolation, angles of a rotation or of a Fourier transform, and what is made of a
+parameter of the kernel are such values. A table has a dimension for each loop inside that they
+depend on. A compiler moves values of no loop out, but fills no tables, and leaves what is under a
+condition. A condition that chooses a value, such as a piecewise polynomial, is part of the value:
+compilers make no vectors of a loop with branches and gathers.
+
+Values are followed through the variables that hold them, up to those that the loop does not change.
+What they read exists also where the loop does not run.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+from msops._loops.analysis.costs import CACHE_BYTES, FIRST_CACHE_BYTES, effort, mean_trips
+from msops._loops.ir.building import integer
+from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.nodes import (
+    Buffer,
+    Cast,
+    Const,
+    Expr,
+    For,
+    FunctionCall,
+    If,
+    Kernel,
+    Load,
+    Local,
+    Select,
+    Stmt,
+    Store,
+    Var,
+)
+from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import Range, exists
+from msops._loops.ir.sizes import itemsize
+from msops._loops.ir.walk import (
+    Scope,
+    declared_in,
+    expressions,
+    loads,
+    map_operands,
+    operands,
+    size_of,
+    statements,
+    stored_in,
+    substitute,
+    variables,
+    with_body,
+    with_parts,
+)
+from msops._loops.passes.simplify import simplify
+from msops._loops.to_c.blocks import index
+
+T = TypeVar("T")
+_LEAST_EFFORT = 8
+"""Operations of a value on floats; a table of less saves little. Indices of arrays and conditions
+on them stay as they are: passes split loops by them."""
+_ROUNDING = 4
+"""Operations of a float made an integer, as what is out of range is the nearest one in it."""
+_FEWEST_READS = 4
+"""How often an element of a table is read."""
+_MOST_WRITTEN_OUT = 8
+"""Iterations of a loop that is surely too short for vectors."""
+_MOST_NODES = 400
+"""Nodes of a value; a longer one is not followed through variables."""
+
+_Values: TypeAlias = Mapping[str, Expr]
+"""What the variables hold that a loop stores, in terms of what it does not change; those that are
+not in it are unknown."""
+
+
+def tabulate_values(kernel: Kernel) -> Kernel:
+    """Returns the kernel with such values in tables."""
+    tables = _Tables(kernel)
+    body, _ = tables.body(kernel.body, Scope.of(kernel), ())
+    if not tables.were_made:
+        return kernel
+    # First without the tables of values that are only a part of others, then without what fills
+    # these.
+    return unique_names(simplify(simplify(with_body(kernel, body))))
+
+
+class _Unknown(Exception):
+    """A value depends on what is not known."""
+
+
+@dataclass(eq=False)
+class _Frame:
+    """A loop around the statement at hand, and the tables before it.
+
+    Attributes:
+      loop: the loop.
+      depth: the number of loops around it.
+      conditions: the number of conditions around it.
+      changing: what the loop declares or stores.
+      tables: the load of an element, by its value; with the table and what fills it.
+    """
+
+    loop: For
+    depth: int
+    conditions: int
+    changing: set[str]
+    tables: dict[Expr, tuple[Load, Buffer, Stmt]] = field(default_factory=dict)
+
+
+class _Tables:
+    """Rewrites statements in their order."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._names = Names(kernel)
+        self._frames: list[_Frame] = []
+        self._depths: dict[str, int] = {}
+
+    @property
+    def were_made(self) -> bool:
+        """Whether there are tables."""
+        return bool(self._depths)
+
+    def body(
+        self, body: tuple[Stmt, ...], scope: Scope, values: tuple[_Values, ...]
+    ) -> tuple[tuple[Stmt, ...], tuple[_Values, ...]]:
+        """Returns statements with tables, and what variables hold after them.
+
+        Args:
+          body: the statements.
+          scope: the scope around them.
+          values: what variables hold before them, for each loop around.
+        """
+        changed: list[Stmt] = []
+        for stmt in body:
+            match stmt:
+                case Store():
+                    new = with_parts(stmt, value=self._with_tables(stmt.value, scope, values))
+                    values = self._for_all(values, self._after, (new, stmt), scope)
+                    changed.append(new)
+                case Local():
+                    (inside,) = scope.inside(stmt)
+                    inner, values = self.body(stmt.body, inside, values)
+                    changed.append(with_parts(stmt, body=inner))
+                case If():
+                    chosen, values = self._branches(stmt, scope, values)
+                    changed += chosen
+                case For():
+                    values = tuple(_without(held, stmt) for held in values)
+                    changed += self._loop(stmt, scope, values)
+        return tuple(changed), values
+
+    def _for_all(
+        self,
+        values: tuple[_Values, ...],
+        change: Callable[[_Frame, _Values, T, Scope], _Values],
+        stmt: T,
+        scope: Scope,
+    ) -> tuple[_Values, ...]:
+        """Returns what variables hold after a statement, for each loop around."""
+        return tuple(
+            change(frame, held, stmt, scope)
+            for frame, held in zip(self._frames, values, strict=True)
+        )
+
+    def _loop(self, loop: For, scope: Scope, values: tuple[_Values, ...]) -> tuple[Stmt, ...]:
+        """Returns a loop with its tables around it."""
+        (inside,) = scope.inside(loop)
+        changing = stored_in(loop.body) | declared_in(loop.body)
+        frame = _Frame(loop, len(self._frames), len(scope.path) - len(scope.loops), changing)
+        self._frames.append(frame)
+        body, _ = self.body(loop.body, inside, (*values, {}))
+        self._frames.pop()
+        around: tuple[Stmt, ...] = (with_parts(loop, body=body),)
+        for _, table, fill in reversed(frame.tables.values()):
+            around = (Local(table, (fill, *around), location=loop.location),)
+        return around
+
+    def _branches(
+        self, stmt: If, scope: Scope, values: tuple[_Values, ...]
+    ) -> tuple[tuple[Stmt, ...], tuple[_Values, ...]]:
+        """Returns a condition, or the variables that it chooses from tables; see `body`."""
+        after = self._for_all(values, self._after_branches, stmt, scope)
+        targets = sorted(stored_in((stmt,)) - declared_in((stmt,)))
+        choices = self._for_all(values, self._choices, stmt, scope)
+        found = {
+            name: self._element([held.get(name) for held in choices], scope) for name in targets
+        }
+        stores = tuple(Store(name, (), load) for name, load in found.items() if load)
+        if stores and len(stores) == len(targets):
+            for store in stores:
+                values = self._for_all(values, self._after, (store,), scope)
+            kept = ({**held, **each} for each, held in zip(values, after, strict=True))
+            return stores, tuple(kept)
+        then, otherwise = (
+            self.body(part, inside, values)[0]
+            for part, inside in zip((stmt.then, stmt.otherwise), scope.inside(stmt), strict=True)
+        )
+        return (with_parts(stmt, then=then, otherwise=otherwise),), after
+
+    def _after_branches(self, frame: _Frame, values: _Values, stmt: If, scope: Scope) -> _Values:
+        """Returns what variables hold after a condition."""
+        return {**_without(values, stmt), **self._choices(frame, values, stmt, scope)}
+
+    def _choices(self, frame: _Frame, values: _Values, stmt: If, scope: Scope) -> _Values:
+        """Returns the values of the variables that a condition stores; none if it does more."""
+        inside = statements((*stmt.then, *stmt.otherwise))
+        if any(
+            isinstance(part, For) or (isinstance(part, Store) and part.indices) for part in inside
+        ):
+            return {}
+        try:
+            condition = self._value(frame, values, stmt.condition, scope)
+            then, otherwise = (
+                self._run(frame, values, part, scope) for part in (stmt.then, stmt.otherwise)
+            )
+            return {
+                name: then[name]
+                if then[name] == otherwise[name]
+                else Select(condition, then[name], otherwise[name], then[name].dtype)
+                for name in stored_in((stmt,)) - declared_in((stmt,))
+            }
+        except (_Unknown, KeyError):
+            return {}
+
+    def _run(self, frame: _Frame, values: _Values, body: tuple[Stmt, ...], scope: Scope) -> _Values:
+        """Returns what variables hold after the statements of a branch."""
+        for stmt in body:
+            match stmt:
+                case Store():
+                    values = self._after(frame, values, (stmt,), scope)
+                case Local():
+                    (inside,) = scope.inside(stmt)
+                    values = self._run(frame, values, stmt.body, inside)
+                case If():
+                    values = self._after_branches(frame, values, stmt, scope)
+        return values
+
+    def _after(
+        self, frame: _Frame, values: _Values, forms: Sequence[Store], scope: Scope
+    ) -> _Values:
+        """Returns what variables hold after a store, by the first of its forms that is known."""
+        store = forms[0]
+        if store.indices:
+            return values
+        for each in forms:
+            with suppress(_Unknown):
+                return {**values, store.buffer: self._value(frame, values, each.value, scope)}
+        return _without(values, store)
+
+    def _value(self, frame: _Frame, values: _Values, expr: Expr, scope: Scope) -> Expr:
+        """Returns an expression in terms of what a loop does not change.
+
+        Raises:
+          _Unknown: it depends on something else, or is long.
+        """
+
+        def known(part: Expr) -> Expr:
+            if not isinstance(part, Load):
+                return map_operands(part, known)
+            if not part.indices and part.buffer in values:
+                return values[part.buffer]
+            element = map_operands(part, known)
+            assert isinstance(element, Load)
+            if part.buffer in self._depths:
+                if self._depths[part.buffer] > frame.depth:
+                    raise _Unknown
+                return element
+            if part.buffer in frame.changing or not exists(element, scope.ranges, scope.buffers):
+                raise _Unknown
+            return element
+
+        value = known(expr)
+        if size_of(value) > _MOST_NODES:
+            raise _Unknown
+        return value
+
+    def _with_tables(self, expr: Expr, scope: Scope, values: tuple[_Values, ...]) -> Expr:
+        """Returns an expression whose largest parts of this kind are elements of tables."""
+        if isinstance(expr, Const | Var | Load) or not self._frames:
+            return expr
+
+        def value(frame: _Frame, held: _Values, expr: Expr, scope: Scope) -> Expr | None:
+            try:
+                return self._value(frame, held, expr, scope)
+            except _Unknown:
+                return None
+
+        found = [value(*each, expr, scope) for each in zip(self._frames, values, strict=True)]
+        element = self._element(found, scope)
+        return element or map_operands(expr, lambda part: self._with_tables(part, scope, values))
+
+    def _element(self, values: Sequence[Expr | None], scope: Scope) -> Load | None:
+        """Returns the element of a table that a value is; None if it gets none.
+
+        Args:
+          values: the value in terms of what each loop around does not change; None if unknown.
+          scope: the scope of the value.
+        """
+        conditions = len(scope.path) - len(scope.loops)
+        for frame, value in zip(self._frames, values, strict=True):
+            if value is None or frame.conditions < conditions:
+                continue
+            over = variables(value)
+            if frame.loop.var in over or not _is_long(value):
+                continue
+            inside = [
+                each.loop for each in self._frames[frame.depth + 1 :] if each.loop.var in over
+            ]
+            # Short loops are written out, and the longer ones around them run in vectors.
+            inside.sort(key=lambda loop: mean_trips(loop, scope.ranges) > _MOST_WRITTEN_OUT)
+            limits = [scope.ranges[loop.var] for loop in inside]
+            shape = tuple(high - low + 1 for low, high in limits)
+            reads = math.prod(mean_trips(f.loop, scope.ranges) for f in self._frames[frame.depth :])
+            size = math.prod(shape)
+            is_small = size * itemsize(value.dtype) <= _most_bytes(value)
+            if is_small and reads >= _FEWEST_READS * size:
+                return self._table(frame, value, inside, limits)
+        return None
+
+    def _table(
+        self, frame: _Frame, value: Expr, inside: Sequence[For], limits: Sequence[Range]
+    ) -> Load:
+        """Returns the element of a table before a loop.
+
+        Args:
+          frame: the loop; if it has a table of the same value, the element is of that one.
+          value: the value.
+          inside: the loops that it depends on.
+          limits: the range of the variable of each.
+        """
+        if value in frame.tables:
+            return frame.tables[value][0]
+        shape = tuple(high - low + 1 for low, high in limits)
+        table = Buffer(self._names.fresh("table"), shape, value.dtype)
+        self._depths[table.name] = frame.depth
+        filling = [Var(self._names.fresh(loop.var)) for loop in inside]
+        indices: list[Expr] = []
+        begins: dict[str, Expr] = {}
+        for loop, (low, _), var in zip(inside, limits, filling, strict=True):
+            indices.append(index("sub", Var(loop.var), integer(low)) if low else Var(loop.var))
+            begins[loop.var] = index("add", integer(low), var)
+        fill = self._filled(Store(table.name, tuple(filling), substitute(value, begins)))
+        for var, size in reversed(list(zip(filling, shape, strict=True))):
+            fill = For(var.name, integer(0), integer(size), (fill,), "parallel")
+        element = Load(table.name, tuple(indices), table.dtype)
+        frame.tables[value] = (element, table, fill)
+        return element
+
+    def _filled(self, store: Store) -> Stmt:
+        """Returns a store with the parts of its value that are used again in variables."""
+        distinct = dict.fromkeys(expressions(store.value))
+        count = Counter(part for each in distinct for part in operands(each))
+        held: dict[Expr, tuple[Buffer, Expr]] = {}
+
+        def part(expr: Expr) -> Expr:
+            if expr not in held:
+                new = map_operands(expr, part)
+                if count[expr] < 2 or isinstance(expr, Const | Var | Load):
+                    return new
+                held[expr] = (Buffer(self._names.fresh("part"), (), expr.dtype), new)
+            return Load(held[expr][0].name, (), expr.dtype)
+
+        stmt: Stmt = dataclasses.replace(store, value=part(store.value))
+        for buffer, value in reversed(held.values()):
+            stmt = Local(buffer, (Store(buffer.name, (), value), stmt))
+        return stmt
+
+
+def _is_long(value: Expr) -> bool:
+    """Returns whether a value takes many operations on floats, each counted once."""
+    parts = set(expressions(value))
+    is_constant = not (variables(value) or loads(value))
+    return sum(map(_effort, parts)) >= _LEAST_EFFORT and not is_constant
+
+
+def _effort(part: Expr) -> int:
+    if isinstance(part, Cast) and is_float(part.operand.dtype):
+        return _ROUNDING
+    return effort(part) if is_float(part.dtype) else 0
+
+
+def _most_bytes(value: Expr) -> int:
+    """Returns how large a table may be: functions take longer than a cache that is further off."""
+    is_slow = any(
+        isinstance(part, FunctionCall) and not FUNCTIONS[part.function].is_instruction
+        for part in expressions(value)
+    )
+    return CACHE_BYTES // 4 if is_slow else FIRST_CACHE_BYTES // 2
+
+
+def _without(values: _Values, stmt: Stmt) -> _Values:
+    """Returns what is known of variables that a statement does not store."""
+    stored = stored_in((stmt,))
+    return {name: value for name, value in values.items() if name not in stored}
