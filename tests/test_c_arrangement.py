@@ -1871,6 +1871,35 @@ def test_innermost_loops_are_marked_with_how_c_says_that_they_are_vectors() -> N
 
 
 @pytest.mark.parametrize(
+    ("body", "is_marked"),
+    [
+        ("m[i, 0] = 2.0:float32 x[i] = m[i, k] m[i, 1] = 3.0:float32", False),
+        ("m[i, 3] = m[i, n[i]] m[i, 4] = 3.0:float32", False),
+        ("m[i, 3] = 2.0:float32 x[i] = m[i, k] m[i, 4] = 3.0:float32", True),
+        ("x[i] = (m[i, 0] + m[i, k]) + m[i, 1]", True),
+        ("m[i, n[0]] = m[i, k] + 1.0:float32", True),
+        ("w[0, i] = 2.0:float32 x[i] = w[k, i] w[1, i] = 3.0:float32", True),
+        ("m[i, k] = m[i, k] + m[i, l] m[i, l] = m[i, 4]", True),
+    ],
+    ids=[
+        "one of them", "of data", "another", "only read", "alone", "rows in memory",
+        "another by the bounds of loops",
+    ],
+)  # fmt: skip
+def test_loops_with_an_element_that_may_be_one_of_several_neighbours_are_not_marked(
+    body: str, is_marked: bool
+) -> None:
+    kernel = parse_kernel(f"""kernel f(
+      m: float32[64, 5], w: float32[5, 64], x: float32[64], n: int32[64]
+    ) -> (m, w, x) {{
+      serial k in 0 .. 3 {{ serial l in (k + 1) .. 4 {{
+        parallel i in 0 .. 64 {{ {body} }}
+      }} }}
+    }}""")
+    assert ("@vector" in kernel_text(mark_vectors(kernel))) == is_marked
+
+
+@pytest.mark.parametrize(
     ("mark", "pragmas"),
     [("", []), (" @vector(ivdep)", ["GCC ivdep"]), (" @vector(simd)", ["omp simd"])],
 )

@@ -544,6 +544,33 @@ def test_a_histogram_beside_a_total(tmp_path, total, term):
         np.testing.assert_array_equal(got, expected)
 
 
+# Elements of a row of m: neighbours, and one that may be any of them.
+AMONG_NEIGHBOURS = {
+    "read between stores": "m[i, 0] = 2.0:float32 x[i] = m[i, n[0]] m[i, 1] = 3.0:float32",
+    "stored between stores": "m[i, 0] = 2.0:float32 m[i, n[0]] = x[i] m[i, 1] = 3.0:float32",
+    "stored between loads": "x[i] = m[i, 0] m[i, n[0]] = 2.0:float32 x[i] = x[i] + m[i, 1]",
+}
+
+
+@pytest.mark.parametrize("name", AMONG_NEIGHBOURS)
+@pytest.mark.parametrize("size", [12, 64])
+def test_an_element_that_may_be_one_of_several_neighbours(tmp_path, size, name):
+    kernel = parse_kernel(f"""kernel f(
+      m: float32[{size}, 2], x: float32[{size}], n: int32[1]
+    ) -> (m, x) {{
+      parallel i in 0 .. {size} {{ {AMONG_NEIGHBOURS[name]} }}
+    }}""")
+    ready = prepared(kernel)
+    source = printed(ready)
+    library = build_together(tmp_path, [source], ("-O3",))
+    m, x = (np.arange(5, 5 + n, dtype="float32") for n in (2 * size, size))
+    for which in (0, 1):
+        inputs = [m.reshape(size, 2), x, np.array([which], "int32")]
+        want = interpret(kernel, inputs)
+        for expected, got in zip(want, call(library, ready, source, inputs), strict=True):
+            np.testing.assert_array_equal(got, expected)
+
+
 def test_a_maximum_finds_nan_anywhere(tmp_path):
     text = """kernel f(a: float32[2, 100]) -> (m) {
       buffer m: float32[2]

@@ -25,15 +25,18 @@ from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
+    accesses_in,
     buffers_of,
     declared_in,
     is_innermost,
     rewrite_loops,
     statements,
+    stored_in,
     with_parts,
 )
+from msops._loops.to_c.apart import are_apart
 from msops._loops.to_c.reductions import fixed_updates
-from msops._loops.to_c.strides import is_of_its_own
+from msops._loops.to_c.strides import is_of_its_own, stride
 
 _FEW_TRIPS = 8
 # GCC's max-completely-peel-times; it leaves loops under `omp simd` alone.
@@ -45,7 +48,7 @@ def mark_vectors(kernel: Kernel) -> Kernel:
     buffers = functools.cache(lambda: buffers_of(kernel))
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        if not may_run_in_vectors(loop):
+        if not may_run_in_vectors(loop) or _may_be_reordered(loop, scope, buffers()):
             return None
         form: VectorForm = "simd" if _is_peeled(loop) else "ivdep"
         if loop.kind == "reduction":
@@ -59,6 +62,32 @@ def mark_vectors(kernel: Kernel) -> Kernel:
 def may_run_in_vectors(loop: For) -> bool:
     """Returns whether a loop is innermost, and its iterations may run in any order."""
     return loop.kind != "serial" and is_innermost(loop)
+
+
+def _may_be_reordered(loop: For, scope: Scope, buffers: Mapping[str, Buffer]) -> bool:
+    """Returns whether a compiler may confuse accesses of the same iteration of a marked loop.
+
+    In such a loop gcc takes elements for different ones if it does not know their distance. It
+    loads neighbours, like `a[i, 0]` and `a[i, 1]`, together with the first of them, and stores them
+    together with the last one: past `a[i, k]`, which may be one of them.
+    """
+    (inside,) = scope.inside(loop)
+    loops = (*scope.loops, loop)
+    for name in stored_in(loop.body) - declared_in(loop.body):
+        accesses = [access for access in accesses_in(loop.body) if access.buffer == name]
+        elements = {access.indices for access in accesses}
+        strides = {stride(access, loop.var, buffers) for access in accesses}
+        # Two neighbours and another element, that are apart from one iteration to the next.
+        if len(elements) < 3 or strides <= {0, 1}:
+            continue
+        stored = {access.indices for access in accesses if isinstance(access, Store)}
+        if not all(
+            one == other or are_apart(one, other, inside.ranges, loops)
+            for one in stored
+            for other in elements
+        ):
+            return True
+    return False
 
 
 def _is_peeled(loop: For) -> bool:
