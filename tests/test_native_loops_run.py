@@ -634,6 +634,16 @@ def test_large_temporaries_and_locals_start_at_zero_in_blocks_too(tmp_path, monk
     np.testing.assert_array_equal(run(tmp_path, text, x)[0], expected)
 
 
+def test_a_large_local_that_nothing_is_stored_to_is_zero(tmp_path, monkeypatch):
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-12)
+    text = """kernel f(p: int32[8]) -> (c) {
+      buffer c: float32[8]
+      parallel i in 0 .. 8 { local u: float32[4000] { c[i] = u[p[i]] + 2.0:float32 } }
+    }"""
+    (c,) = run(tmp_path, text, np.arange(8, dtype="int32"))
+    np.testing.assert_array_equal(c, np.full(8, 2))
+
+
 def test_empty_arrays(tmp_path):
     (c,) = run(
         tmp_path,

@@ -22,7 +22,15 @@ from msops._loops.ir.nodes import (
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.ir.walk import buffers_of, expressions, own_expressions, statements, variables
+from msops._loops.ir.walk import (
+    buffers_of,
+    declared_in,
+    expressions,
+    own_expressions,
+    statements,
+    stored_in,
+    variables,
+)
 from msops._loops.to_c.fused import fused
 from msops._loops.to_c.reductions import Updates, fixed_updates
 from msops._loops.to_c.strides import offset
@@ -48,7 +56,8 @@ class CPrinter(Statements):
         super().__init__(values)
         self.large_locals: list[Buffer] = []
         self.tasks: list[str] = []
-        self._written = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
+        # Locals are zeroed.
+        self._written = stored_in(kernel.body) | declared_in(kernel.body)
         self._buffers = buffers_of(kernel)
         self._in_register: set[str] = set()
         self._is_in_task = False
