@@ -520,6 +520,19 @@ def test_windows_at_an_edge_are_under_conditions_on_outer_loops() -> None:
     assert "serial" not in text
 
 
+def test_a_local_array_that_nothing_touches_leaves_a_window_written_out() -> None:
+    kernel = parse_kernel("""kernel f(a: int32[32], c: int32[3]) -> (b) {
+      buffer b: int32[32]
+      parallel i in 0 .. 32 { local none: int32[3] {
+        b[i] = a[i]
+        reduction k in 0 .. 3 { b[i] = b[i] + c[k] }
+      } }
+    }""")
+    text = body_of(arranged(write_out_windows, kernel))
+    assert "b[i] = b[i] + c[2]" in text
+    assert "none" not in text
+
+
 @pytest.mark.parametrize(
     "kernel",
     [

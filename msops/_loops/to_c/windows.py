@@ -111,19 +111,19 @@ class _WindowExpansion:
 
     def _in_variables(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Returns a body with the elements of its local arrays in variables."""
-        return tuple(self._split(stmt) for stmt in body)
+        return tuple(part for stmt in body for part in self._split(stmt))
 
-    def _split(self, stmt: Stmt) -> Stmt:
+    def _split(self, stmt: Stmt) -> tuple[Stmt, ...]:
         stmt = map_bodies(stmt, self._in_variables)
         if not isinstance(stmt, Local) or not stmt.buffer.shape:
-            return stmt
+            return (stmt,)
         array = stmt.buffer
         variables: dict[tuple[int, ...], Buffer] = {}
         for access in accesses_in(stmt.body):
             if access.buffer == array.name:
                 at = tuple(int(i.value) for i in access.indices if isinstance(i, Const))
                 if len(at) < len(array.shape) or not _is_inside(at, array.shape):
-                    return stmt
+                    return (stmt,)
                 if at not in variables:
                     variables[at] = Buffer(self._names.fresh(array.name), (), array.dtype)
 
@@ -136,8 +136,7 @@ class _WindowExpansion:
         body = map_accesses(stmt.body, in_variable)
         for variable in variables.values():
             body = (Local(variable, body, location=stmt.location),)
-        (whole,) = body
-        return whole
+        return body
 
 
 def is_over_positions(loop: For, scope: Scope) -> bool:
