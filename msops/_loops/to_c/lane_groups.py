@@ -60,7 +60,6 @@ from msops._loops.ir.walk import (
     with_value,
 )
 from msops._loops.to_c.blocks import in_groups, index
-from msops._loops.to_c.choosing import is_alike
 
 LANES = 32
 """Rows that take a step together: the float32 elements of two vectors of 512 bits, as each step of
@@ -164,7 +163,7 @@ class _Group:
     def _while_any_goes_on(self, row: For, wide: Mapping[str, Buffer]) -> Stmt:
         """Returns a loop that is left once its condition holds in none of the lanes."""
         condition = self.ends.get(row.var)
-        if condition is None or is_alike(condition, self.loop):
+        if condition is None:
             return row
         left = self.names.fresh("left")
         number = Load(left, (), INDEX_DTYPE)
