@@ -137,7 +137,6 @@ class _Lanes:
             load
             for load in dict.fromkeys(loads_in(row.body))
             if load.buffer not in stored
-            and scope.depths.get(load.buffer, 0) < _depth(loop, scope)
             and stride(load, loop.var, self._buffers) not in (0, 1)
             and may_be_copied(load, row, scope, _MOST_COPIED_BYTES)
         ]
