@@ -152,6 +152,30 @@ def test_rows_of_which_every_step_picks_an_element_stay() -> None:
     assert put_rows_in_lanes(many) is many
 
 
+@pytest.mark.parametrize(
+    ("step", "trips"),
+    [
+        (GENERATOR, "(i % 40)"),
+        (GENERATOR, "a[0]"),
+        (f"{GENERATOR} serial l in 0 .. (i % 3) {{ z[] = z[] / c[l] }}", "9"),
+        (f"{GENERATOR} if (s[] > 3) {{ serial l in 0 .. 2 {{ z[] = z[] / c[l] }} }}", "9"),
+        (f"{GENERATOR} if (i == 3) {{ c[0] = z[] }}", "9"),
+    ],
+    ids=["rows of other lengths", "of data", "loops of other lengths", "a branch with a loop",
+         "an element of one row"],
+)  # fmt: skip
+def test_rows_that_do_not_take_the_same_steps_stay(step: str, trips: str) -> None:
+    kernel = parse_kernel(ROWS.format(step=step, n=64, trips=trips))
+    assert put_rows_in_lanes(kernel) is kernel
+
+
+def test_rows_with_sums_that_have_more_digits_in_variables_stay() -> None:
+    text = ROWS.format(step="reduction l in 0 .. 4 { z[] = z[] + c[l] }", n=64, trips=9)
+    kernel, half = parse_kernel(text), parse_kernel(text.replace("float64", "float16"))
+    assert put_rows_in_lanes(kernel) is not kernel
+    assert put_rows_in_lanes(half) is half
+
+
 # Rows one after another, as in decision trees.
 TREES = """kernel trees(
   x: float64[{n}, {columns}], at: int32[4, 20], c: float64[4, 20]
