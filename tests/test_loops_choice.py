@@ -511,6 +511,16 @@ WARPED = """kernel warped(image: float32[n, n], m: float32[2, 3]) -> (y) {
 """Reads the four elements around a position that was computed, as far as there are such."""
 
 
+QUOTIENTS = """kernel quotients(x: int32[n, n], z: int32[n, n]) -> (y) {
+  buffer y: int32[n, n]
+  serial i in 0 .. n {
+    serial j in 0 .. n {
+      y[i, j] = x[i, j] // z[i, j]
+    }
+  }
+}"""
+
+
 @pytest.mark.parametrize(
     ("text", "n", "form", "measured"),
     [
@@ -525,16 +535,41 @@ WARPED = """kernel warped(image: float32[n, n], m: float32[2, 3]) -> (y) {
         (SINES.replace("VALUE", "(x[i, j] % 0.3:float32)"), 1000, "XLA operations", 7.1e-3),
         (WARPED, 750, "native code", 1.3e-3),
         (WARPED, 750, "XLA operations", 0.85e-3),
+        (SINES.replace("VALUE", "exp(x[i, j])"), 1000, "native code", 0.16e-3),
+        (SINES.replace("VALUE", "pow(x[i, j], x[i, j])"), 1000, "native code", 0.9e-3),
+        (SINES.replace("VALUE", "(x[i, j] % 0.3:float32)"), 1000, "native code", 8.4e-3),
+        (QUOTIENTS, 1000, "native code", 0.9e-3),
+        (QUOTIENTS, 1000, "XLA operations", 1.1e-3),
     ],
     ids=["a masked sum", "a product of a gathered factor", "a large factor", "pixels",
          "picked elements", "a function in vectors", "a function one by one", "powers",
-         "remainders", "elements picked in branches", "elements gathered under masks"],
+         "remainders", "elements picked in branches", "elements gathered under masks",
+         "a function in native vectors", "powers in native code", "remainders in native code",
+         "quotients in native code", "quotients"],
 )  # fmt: skip
 def test_estimates_are_near_what_was_measured(
     text: str, n: int, form: str, measured: float
 ) -> None:
     seconds = dict(compiled(text, n).choice("cpu").seconds)[form]
     assert measured / 3 < seconds < measured * 3
+
+
+def test_a_quotient_by_a_constant_costs_what_a_product_does() -> None:
+    def estimates(value: str) -> Costs:
+        return compiled(QUOTIENTS.replace("x[i, j] // z[i, j]", value), 1000).stages.estimates
+
+    by_constant, product = estimates("x[i, j] // 7"), estimates("x[i, j] * 7")
+    assert by_constant.native == product.native
+    assert by_constant.xla == product.xla
+
+
+@pytest.mark.parametrize(("quick", "others"), [("2.0", "1.7"), ("0.5", "0.3"), ("-1.0", "-2.5")])
+def test_a_power_that_is_a_product_root_or_quotient_is_quick(quick: str, others: str) -> None:
+    def native(exponent: str) -> float:
+        text = SINES.replace("VALUE", f"pow(x[i, j], {exponent}:float32)")
+        return compiled(text, 1000).stages.estimates.native
+
+    assert 4 * native(quick) < native(others)
 
 
 def test_elements_picked_in_branches_are_no_vectors_of_native_code() -> None:

@@ -26,6 +26,7 @@ from msops._loops.analysis.costs import (
 )
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
+    Binary,
     Buffer,
     Const,
     Expr,
@@ -68,10 +69,18 @@ SECONDS_PER_SCALAR = 1e-10
 """Seconds of one scalar operation, as in a loop whose order is kept."""
 SECONDS_PER_OVERLAPPED = 4e-11
 """Seconds of one scalar operation in a loop of independent iterations, which overlap."""
-SECONDS_PER_FUNCTION = 5e-10
-"""Seconds of a mathematical function on one element of 4 bytes in a vector."""
+SECONDS_PER_FUNCTION = 4e-10
+"""Seconds of a mathematical function on one element of 4 bytes in a vector: 0.2 to 0.5 ns, in wider
+vectors less as far as they are wider."""
+SECONDS_PER_POWER = 2e-9
+"""The same of a power of floats: 1.8 ns."""
 SECONDS_PER_SCALAR_FUNCTION = 5e-9
-"""Seconds of a mathematical function on one scalar."""
+"""Seconds of a mathematical function on one scalar: 1 to 8 ns."""
+SECONDS_PER_REMAINDER = 1e-8
+"""Seconds of a remainder or floored quotient of floats, which no vectors have: 4 to 17 ns."""
+SECONDS_PER_QUOTIENT = 1e-9
+"""Seconds of a quotient or remainder of integers, which no vectors have: 0.9 to 1.8 ns. By a
+constant it is a product."""
 SECONDS_PER_MISS = 2e-9
 """Seconds of one element of a larger array, away from the element before."""
 SECONDS_PER_TILED = 1.1e-9
@@ -83,6 +92,8 @@ SECONDS_PER_ITERATION = 3e-10
 BLOCK_SECONDS = 2e-5
 """Seconds of the least work worth a thread: a few times the start of one."""
 _THREADS = 2
+_QUICK_POWERS = (0.5, 2, -1)
+_QUOTIENTS = ("floordiv", "mod", "truncdiv", "truncmod")
 # A vector loop that goes down a column reads from as many cache lines as it has iterations. So many
 # lines stay in the first-level cache until the loop around reads the next column.
 _LINES = 256
@@ -235,15 +246,9 @@ class NativeCosts:
         match expr:
             case Load(indices=indices):
                 return self._address(indices, vector) + self._access(expr, vector), False
-            case FunctionCall(function=function) if not FUNCTIONS[function].is_instruction:
-                in_vector = SECONDS_PER_FUNCTION * width_in_float32s(expr.dtype)
-                own = in_vector if vector else SECONDS_PER_SCALAR_FUNCTION
             case Const() | Var():
                 return 0.0, False
-            case _:
-                element = vector.operation if vector else self._scalar
-                own = element * (width_in_float32s(expr.dtype) if vector else 1.0)
-        return own + sum(seconds for seconds, _ in parts), False
+        return _own(expr, vector, self._scalar) + sum(seconds for seconds, _ in parts), False
 
     def _address(self, indices: Sequence[Expr], vector: _Vector | None) -> float:
         """Returns the seconds of indices; their arithmetic runs in parallel with that of values."""
@@ -312,6 +317,36 @@ class _SharedCosts(NativeCosts):
         is_outermost = loop.kind == "parallel" and not scope.is_parallel
         is_shared = is_outermost and seconds >= 2 * BLOCK_SECONDS
         return seconds / _THREADS if is_shared else seconds
+
+
+def _own(expr: Expr, vector: _Vector | None, scalar: float) -> float:
+    """Returns the seconds of an operation or function itself.
+
+    Args:
+      expr: the operation.
+      vector: the loop that runs in vectors; None: none does.
+      scalar: the seconds of a quick operation outside of vectors.
+    """
+    width, is_of_floats = width_in_float32s(expr.dtype), is_float(expr.dtype)
+    match expr:
+        case Binary(op="mod" | "floordiv") if is_of_floats:
+            return SECONDS_PER_REMAINDER
+        case Binary(op=op, right=right) if op in _QUOTIENTS and not isinstance(right, Const):
+            return SECONDS_PER_QUOTIENT
+        case Binary(op="pow", right=right) if is_of_floats and not _is_quick_power(right):
+            in_vector = SECONDS_PER_POWER
+        case FunctionCall(function=name) if not FUNCTIONS[name].is_instruction:
+            in_vector = SECONDS_PER_FUNCTION
+        case _:
+            return vector.operation * width if vector else scalar
+    if vector is None:
+        return SECONDS_PER_SCALAR_FUNCTION
+    return in_vector * width * MEASURED_VECTOR_BYTES / processor.vector_bytes()
+
+
+def _is_quick_power(exponent: Expr) -> bool:
+    """Returns whether a power of floats is printed as a root, a product or a quotient."""
+    return isinstance(exponent, Const) and exponent.value in _QUICK_POWERS
 
 
 def _picks_in_branches(loop: For) -> bool:
