@@ -310,7 +310,7 @@ class _SharedCosts(NativeCosts):
         is_left = loop.kind == "reduction" and not loop.vector
         stores = (stmt for stmt in statements(loop.body) if isinstance(stmt, Store))
         is_scalar = is_left and any(is_float(store.value.dtype) for store in stores)
-        return super()._runs_in_vectors(loop) and not is_scalar
+        return super()._runs_in_vectors(loop) and not is_scalar and not _seems_carried(loop)
 
     def loop(self, loop: For, scope: Scope) -> float:
         seconds = super().loop(loop, scope)
@@ -347,6 +347,33 @@ def _own(expr: Expr, vector: _Vector | None, scalar: float) -> float:
 def _is_quick_power(exponent: Expr) -> bool:
     """Returns whether a power of floats is printed as a root, a product or a quotient."""
     return isinstance(exponent, Const) and exponent.value in _QUICK_POWERS
+
+
+def _seems_carried(loop: For) -> bool:
+    """Returns whether a loop reads what a compiler takes for the result of an earlier iteration.
+
+    The pragma of a parallel loop is for where a compiler cannot tell. It can tell which iteration
+    writes the element before this one, but not that only every second iteration does, and leaves
+    the loop without vectors.
+    """
+    stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
+    return any(
+        _is_behind(load, store, loop.var)
+        for store in stores
+        for load in loads_in(loop.body)
+        if load.buffer == store.buffer and load.indices
+    )
+
+
+def _is_behind(load: Load, store: Store, var: str) -> bool:
+    """Returns whether a load reads what an earlier iteration writes, if that does write."""
+    *outer, last = store.indices
+    *outer_of_load, last_of_load = load.indices
+    own, read = affine(last, {var}), affine(last_of_load, {var})
+    if outer != outer_of_load or own is None or read is None or not own.along:
+        return False
+    distance, step = own - read, own.along[0][1]
+    return not distance.terms and distance.constant % step == 0 and distance.constant // step > 0
 
 
 def _picks_in_branches(loop: For) -> bool:
