@@ -160,6 +160,7 @@ class NativeCosts:
 
     kernel: Kernel
     _scalar: float = dataclasses.field(default=SECONDS_PER_SCALAR, init=False)
+    _variable: float = dataclasses.field(default=SECONDS_PER_SCALAR, init=False)
 
     @functools.cached_property
     def _buffers(self) -> dict[str, Buffer]:
@@ -195,14 +196,15 @@ class NativeCosts:
     def iteration(self, loop: For, scope: Scope) -> float:
         """Returns the seconds of one iteration of a loop."""
         vector, start = None, SECONDS_PER_ITERATION
-        outer, self._scalar = self._scalar, _scalar(loop)
+        outer = self._scalar, self._variable
+        self._scalar, self._variable = _scalar(loop), _variable(loop)
         if self._runs_in_vectors(loop):
             vector, start = _Vector(loop, scope), self._streamed(loop)
         elif is_innermost(loop):
             start = 0.0
         (inside,) = scope.inside(loop)
         seconds = start + self._body(loop.body, inside, vector)
-        self._scalar = outer
+        self._scalar, self._variable = outer
         return seconds
 
     def _runs_in_vectors(self, loop: For) -> bool:
@@ -256,9 +258,9 @@ class NativeCosts:
 
     def _access(self, access: Load | Store, vector: _Vector | None) -> float:
         """Returns the seconds of a load or store; contiguous elements of a vector take few."""
-        if vector is None:
-            return SECONDS_PER_SCALAR
         buffer, indices = access.buffer, access.indices
+        if vector is None:
+            return SECONDS_PER_SCALAR if indices else self._variable
         if any(vector.changes(load) for index in indices for load in loads(index)):
             return SECONDS_PER_PICKED if buffer in self._beyond_first else SECONDS_PER_SCALAR
         functions = [affine(index, {vector.var}) for index in indices]
@@ -393,3 +395,12 @@ def _scalar(loop: For) -> float:
     for what it computes.
     """
     return SECONDS_PER_OVERLAPPED if loop.kind == "reduction" else SECONDS_PER_SCALAR
+
+
+def _variable(loop: For) -> float:
+    """Returns the seconds of one access to a variable of C directly inside of a loop.
+
+    The terms of a reduction overlap, so that its sums are in registers when they are added to.
+    Elsewhere each operation waits for the one before.
+    """
+    return 0.0 if loop.kind == "reduction" and is_innermost(loop) else SECONDS_PER_SCALAR
