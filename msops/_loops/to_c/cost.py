@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,6 +23,7 @@ from msops._loops.analysis.costs import (
     MEASURED_VECTOR_BYTES,
     arithmetic,
     estimated_trips,
+    fixed_trips,
     width_in_float32s,
 )
 from msops._loops.ir.functions import FUNCTIONS
@@ -47,10 +49,12 @@ from msops._loops.ir.walk import (
     accesses_in,
     bodies,
     buffers_of,
+    expressions,
     is_innermost,
     loads,
     loads_in,
     operands,
+    own_expressions,
     statements,
     stored_in,
     variables,
@@ -93,6 +97,9 @@ BLOCK_SECONDS = 2e-5
 """Seconds of the least work worth a thread: a few times the start of one."""
 _THREADS = 2
 _QUICK_POWERS = (0.5, 2, -1)
+# GCC's max-completely-peel-times and max-completely-peeled-insns.
+_PEELED_TRIPS = 16
+_UNROLLED_SIZE = 200
 _QUOTIENTS = ("floordiv", "mod", "truncdiv", "truncmod")
 # A vector loop that goes down a column reads from as many cache lines as it has iterations. So many
 # lines stay in the first-level cache until the loop around reads the next column.
@@ -224,6 +231,10 @@ class NativeCosts:
             case Store(indices=indices, value=value):
                 address = self._address(indices, vector)
                 return address + self._value(value, vector) + self._access(stmt, vector)
+            case For() if vector:
+                # A compiler has written it out.
+                (inside,) = scope.inside(stmt)
+                return estimated_trips(stmt, scope) * self._body(stmt.body, inside, vector)
             case For():
                 return self.loop(stmt, scope)
             case If(condition=condition):
@@ -312,7 +323,8 @@ class _SharedCosts(NativeCosts):
         is_left = loop.kind == "reduction" and not loop.vector
         stores = (stmt for stmt in statements(loop.body) if isinstance(stmt, Store))
         is_scalar = is_left and any(is_float(store.value.dtype) for store in stores)
-        return super()._runs_in_vectors(loop) and not is_scalar and not _seems_carried(loop)
+        may_run = super()._runs_in_vectors(loop) or _is_innermost_once_unrolled(loop)
+        return may_run and not is_scalar and not _seems_carried(loop)
 
     def loop(self, loop: For, scope: Scope) -> float:
         seconds = super().loop(loop, scope)
@@ -349,6 +361,32 @@ def _own(expr: Expr, vector: _Vector | None, scalar: float) -> float:
 def _is_quick_power(exponent: Expr) -> bool:
     """Returns whether a power of floats is printed as a root, a product or a quotient."""
     return isinstance(exponent, Const) and exponent.value in _QUICK_POWERS
+
+
+def _is_innermost_once_unrolled(loop: For) -> bool:
+    """Returns whether a compiler unrolls all loops inside of a parallel loop, as they are short.
+
+    It does so before it looks for vectors. Those that are to run in vectors themselves stay, and
+    branches inside of unrolled loops keep the loop around from vectors.
+    """
+    inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
+    has_branches = any(isinstance(stmt, If) for stmt in statements(loop.body))
+    if loop.kind != "parallel" or has_branches or any(part.vector for part in inner):
+        return False
+    return _unrolled_size(loop.body) <= _UNROLLED_SIZE
+
+
+def _unrolled_size(body: Sequence[Stmt]) -> float:
+    """Returns how many operations, loads and stores statements have with their loops unrolled."""
+    total = 0.0
+    for stmt in body:
+        trips = fixed_trips(stmt) if isinstance(stmt, For) else 1
+        if trips is None or trips > _PEELED_TRIPS:
+            return math.inf
+        parts = [part for expr in own_expressions(stmt) for part in expressions(expr)]
+        own = sum(not isinstance(part, Const | Var) for part in parts) + isinstance(stmt, Store)
+        total += trips * (own + sum(map(_unrolled_size, bodies(stmt))))
+    return total
 
 
 def _seems_carried(loop: For) -> bool:
