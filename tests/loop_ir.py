@@ -143,6 +143,7 @@ from msops._loops.to_c.searching import keep_found_elements, split_searches
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
+from msops._loops.to_c.stepping import step_over_iterations
 from msops._loops.to_c.tables import tabulate_values
 from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.tiling import tile_crossing_loops
@@ -339,6 +340,7 @@ __all__ = [
     "split_searches",
     "split_updates",
     "statements",
+    "step_over_iterations",
     "steps_text",
     "sum_ahead",
     "sum_columns",

@@ -69,6 +69,7 @@ from msops._loops.to_c.searching import keep_found_elements, split_searches
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
+from msops._loops.to_c.stepping import step_over_iterations
 from msops._loops.to_c.tables import tabulate_values
 from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.tiling import tile_crossing_loops
@@ -161,6 +162,7 @@ PASSES_IN_PLACE: Passes = (
     ("version loops over data", version_loops_over_data),
     ("fuse rows", fuse_rows),
     ("partition loops", partition_loops),
+    ("step over iterations", step_over_iterations),
     ("place locals", partial(place_locals, most_bytes=LOCAL_BYTES)),
     ("localise temporaries", localise_temporaries),
     ("share among threads", share_among_threads),

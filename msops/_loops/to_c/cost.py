@@ -60,7 +60,7 @@ from msops._loops.ir.walk import (
     variables,
 )
 from msops._loops.to_c.strides import stride
-from msops._loops.to_c.vectors import may_run_in_vectors
+from msops._loops.to_c.vectors import may_run_in_vectors, seems_carried
 
 SECONDS_PER_OPERATION = 7e-12
 """Seconds of one operation on 4 bytes in vector registers, or of one access to 4 bytes in the
@@ -324,7 +324,7 @@ class _SharedCosts(NativeCosts):
         stores = (stmt for stmt in statements(loop.body) if isinstance(stmt, Store))
         is_scalar = is_left and any(is_float(store.value.dtype) for store in stores)
         may_run = super()._runs_in_vectors(loop) or _is_innermost_once_unrolled(loop)
-        return may_run and not is_scalar and not _seems_carried(loop)
+        return may_run and not is_scalar and not seems_carried(loop)
 
     def loop(self, loop: For, scope: Scope) -> float:
         seconds = super().loop(loop, scope)
@@ -387,33 +387,6 @@ def _unrolled_size(body: Sequence[Stmt]) -> float:
         own = sum(not isinstance(part, Const | Var) for part in parts) + isinstance(stmt, Store)
         total += trips * (own + sum(map(_unrolled_size, bodies(stmt))))
     return total
-
-
-def _seems_carried(loop: For) -> bool:
-    """Returns whether a loop reads what a compiler takes for the result of an earlier iteration.
-
-    The pragma of a parallel loop is for where a compiler cannot tell. It can tell which iteration
-    writes the element before this one, but not that only every second iteration does, and leaves
-    the loop without vectors.
-    """
-    stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
-    return any(
-        _is_behind(load, store, loop.var)
-        for store in stores
-        for load in loads_in(loop.body)
-        if load.buffer == store.buffer and load.indices
-    )
-
-
-def _is_behind(load: Load, store: Store, var: str) -> bool:
-    """Returns whether a load reads what an earlier iteration writes, if that does write."""
-    *outer, last = store.indices
-    *outer_of_load, last_of_load = load.indices
-    own, read = affine(last, {var}), affine(last_of_load, {var})
-    if outer != outer_of_load or own is None or read is None or not own.along:
-        return False
-    distance, step = own - read, own.along[0][1]
-    return not distance.terms and distance.constant % step == 0 and distance.constant // step > 0
 
 
 def _picks_in_branches(loop: For) -> bool:

@@ -18,9 +18,10 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Mapping
 
+from msops._loops.analysis.affine import affine
 from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.analysis.updates import sum_of
-from msops._loops.ir.nodes import Buffer, For, Kernel, Stmt, Store, VectorForm
+from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Stmt, Store, VectorForm
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
@@ -29,6 +30,7 @@ from msops._loops.ir.walk import (
     buffers_of,
     declared_in,
     is_innermost,
+    loads_in,
     rewrite_loops,
     statements,
     stored_in,
@@ -88,6 +90,33 @@ def _may_be_reordered(loop: For, scope: Scope, buffers: Mapping[str, Buffer]) ->
         ):
             return True
     return False
+
+
+def seems_carried(loop: For) -> bool:
+    """Returns whether a loop reads what a compiler takes for the result of an earlier iteration.
+
+    The pragma of a parallel loop is for where a compiler cannot tell. It can tell which iteration
+    writes the element before this one, but not that only every second iteration does, and leaves
+    the loop without vectors.
+    """
+    stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
+    return any(
+        _is_behind(load, store, loop.var)
+        for store in stores
+        for load in loads_in(loop.body)
+        if load.buffer == store.buffer and load.indices
+    )
+
+
+def _is_behind(load: Load, store: Store, var: str) -> bool:
+    """Returns whether a load reads what an earlier iteration writes, if that does write."""
+    *outer, last = store.indices
+    *outer_of_load, last_of_load = load.indices
+    own, read = affine(last, {var}), affine(last_of_load, {var})
+    if outer != outer_of_load or own is None or read is None or not own.along:
+        return False
+    distance, step = own - read, own.along[0][1]
+    return not distance.terms and distance.constant % step == 0 and distance.constant // step > 0
 
 
 def _is_peeled(loop: For) -> bool:
