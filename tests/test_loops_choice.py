@@ -448,6 +448,18 @@ DECAYS = """kernel decays(a: float32[512, n], c: float32[n, 16]) -> (b) {
     }
   }
 }"""
+LEAKY = """kernel leaky(x: float32[n, n], w: float32[n]) -> (y) {
+  buffer y: float32[n, n]
+  serial i in 0 .. n {
+    serial j in 0 .. n {
+      if (x[i, j] > 0.0:float32) {
+        y[i, j] = x[i, j]
+      } else {
+        y[i, j] = w[i] * x[i, j]
+      }
+    }
+  }
+}"""
 MEASURED_AS_XLA = {
     "sums of windows": (windows(SUM, 7), 306, 0.9e-3),
     "extremes of windows": (windows(GREATEST, 7), 306, 4.6e-3),
@@ -461,6 +473,7 @@ MEASURED_AS_XLA = {
     "windows that overlap": (DIFFERENCES, 100_000, 0.8e-3),
     "a scatter into windows": (SPREAD, 1_000_000, 55e-3),
     "functions in a loop": (DECAYS, 256, 3.0e-3),
+    "two branches that store to a result": (LEAKY, 896, 0.12e-3),
     "a logarithm of float64": (
         SINES.replace("VALUE", "log(x[i, j])").replace("float32", "float64"), 1000, 3.0e-3,
     ),
@@ -647,6 +660,11 @@ def test_short_loops_inside_are_unrolled_for_vectors_of_native_code() -> None:
     short, long = (compiled(text, 300).stages.estimates.native for text in (LAYERED, longer))
     assert long > 2 * (17 / 3) * short
     assert compiled(LAYERED, 500).lowering("cpu") == "native"
+
+
+def test_what_two_branches_store_is_written_once_by_xla() -> None:
+    plain = SCALED.replace("VALUE", "(a[i, j] > 0.0:float32) ? a[i, j] : (r[i] * a[i, j])")
+    assert seconds_as_xla(LEAKY, 896) < 1.3 * seconds_as_xla(plain, 896)
 
 
 def test_elements_that_lie_apart_cost_native_code_their_bytes() -> None:

@@ -191,10 +191,17 @@ class _Costs:
         self._large = {name: size for name, size in sizes.items() if size > CACHE_BYTES}
         self._results = frozenset(kernel.results)
         self._fused: dict[str, _Fused] = {}
+        # Whether a later operation stores to the buffer again, and what the ones before have read.
+        self._is_stored_again = False
+        self._read: dict[str, frozenset[str]] = {}
 
     def steps(self, steps: Sequence[Step], start: float) -> float:
         """Returns the seconds of steps, each of which takes `start` by itself."""
-        return sum(self._step(step, start) for step in steps)
+        total = 0.0
+        for step, again in zip(steps, _stored_again(steps), strict=True):
+            self._is_stored_again = again
+            total += self._step(step, start)
+        return total
 
     def _step(self, step: Step, start: float) -> float:
         match step:
@@ -433,7 +440,12 @@ class _Costs:
         if not nest.reduced and any(_crosses(load, store, nest) for load in read.values()):
             return SECONDS_PER_CROSSED
         kept = {name for name in {*read, store.buffer} if not self._stays_fused(name)}
-        return self._streaming(kept, nest)
+        known = self._read.pop(store.buffer, frozenset())
+        if self._is_stored_again and store.buffer in self._fused:
+            # It is one operation with the next one, as the other branch of a condition.
+            kept.discard(store.buffer)
+            self._read[store.buffer] = known.union(read)
+        return self._streaming(kept - known, nest)
 
     def _itemsize(self, access: Load | Store) -> int:
         return itemsize(self._buffers[access.buffer].dtype)
@@ -446,6 +458,17 @@ class _Costs:
         """Returns the seconds that one element's part in moving some buffers takes."""
         moved = sum(self._large.get(name, 0) for name in buffers)
         return SECONDS_PER_STREAMED * moved / max(1, nest.iterations)
+
+
+def _stored_again(steps: Sequence[Step]) -> list[bool]:
+    """Returns for each step whether a later elementwise one stores to the same buffer."""
+    found: list[bool] = []
+    later: set[str] = set()
+    for step in reversed(steps):
+        buffer = step.nest.store.buffer if isinstance(step, Map) else ""
+        found.append(buffer in later)
+        later.add(buffer)
+    return found[::-1]
 
 
 def _elements(indices: Sequence[Expr], nest: Nest) -> int:
