@@ -182,20 +182,35 @@ def test_what_a_mask_leaves_out_of_all_factors_does_not_count() -> None:
     np.testing.assert_array_equal(got, np.full((5, 6), 6.0, "float32"))
 
 
+PADDED = """kernel k(a: float32[6], w: float32[3]) -> (c) {
+  buffer c: float32[6]
+  serial y in 0 .. 6 { serial k in 0 .. 3 {
+    if ((((y + k) - 1) >= 0) && (((y + k) - 1) < 6)) {
+      c[y] = c[y] + (a[(y + k) - 1] * w[k]) } } }
+}"""
+
+
 def test_what_a_padded_convolution_leaves_out_does_not_count() -> None:
-    text = """kernel k(a: float32[6], w: float32[3]) -> (c) {
-      buffer c: float32[6]
-      serial y in 0 .. 6 { serial k in 0 .. 3 {
-        if ((((y + k) - 1) >= 0) && (((y + k) - 1) < 6)) {
-          c[y] = c[y] + (a[(y + k) - 1] * w[k]) } } }
-    }"""
     a, w = np.arange(6, dtype="float32"), np.ones(3, "float32")
-    kernel = parse_kernel(text)
+    kernel = parse_kernel(PADDED)
     for _ in range(2):
         np.testing.assert_array_equal(
             run(to_raised(kernel), [a, w])[0], interpret(kernel, [a, w])[0]
         )
         w[0] = np.inf
+
+
+def test_nor_does_it_in_a_gradient() -> None:
+    a, w = np.arange(6, dtype="float32"), np.array([np.inf, 2, 3], "float32")
+    slopes = np.arange(6, dtype="float32")
+    _, pull_back = jax.vjp(build(to_raised(parse_kernel(PADDED))), a, w)
+    of_a, of_w = np.zeros(6, "float32"), np.zeros(3, "float32")
+    for y, k in np.ndindex(6, 3):
+        if 0 <= y + k - 1 < 6:
+            of_a[y + k - 1] += slopes[y] * w[k]
+            of_w[k] += slopes[y] * a[y + k - 1]
+    for got, want in zip(pull_back([slopes]), (of_a, of_w), strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 @pytest.mark.parametrize("op", ["|", "&", "^", "*", "+"])
@@ -251,6 +266,15 @@ def test_what_is_in_the_program(name: str) -> None:
     text = lowered.as_hlo_text()
     assert wanted in text
     assert [word for word in unwanted if word in text] == []
+
+
+def test_a_convolution_is_outside_of_branches() -> None:
+    # Inside of one, XLA calls no library.
+    function = build(to_raised(parse_kernel(PADDED)))
+    program = jax.make_jaxpr(function)(np.ones(6, "float32"), np.ones(3, "float32"))
+    names = [equation.primitive.name for equation in program.eqns]
+    assert "conv_general_dilated" in names
+    assert "cond" in names
 
 
 BOX = """kernel k(a: float32[6, 5, 7], b: float32[6, 5, 7]) -> ({name}) {{

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from functools import partial, reduce
+from collections.abc import Sequence
+from functools import reduce
 
 from jax import lax
 
@@ -60,26 +60,51 @@ def execute(step: VectorStep, env: Environment) -> Contents:
 
 def _product(step: Contract | Convolve, env: Environment) -> Value:
     """Returns a sum of products, also where 0 times a factor that is left out would not be 0."""
-    compute: Callable[[Environment], Value]
-    if isinstance(step, Contract):
-        values = [evaluate(factor, env) for factor in narrow_factors(step)]
-        compute = partial(contract, step, values)
-    else:
-        wide = _over_windows(env, step.windows)
-        image, kernel = evaluate(step.image, wide), evaluate(step.filter, env)
-        values = [image, kernel]
-        compute = partial(convolve, step, image, kernel, wide=wide)
+    if isinstance(step, Convolve):
+        return _convolution(step, env)
+    values = [evaluate(factor, env) for factor in narrow_factors(step)]
     fallback = step.fallback
     if fallback is None:
-        return compute(env)
+        return contract(step, values, env)
     axes = env.ordered(set(env.order) - set(step.over))
-    is_finite = reduce(lax.bitwise_and, [_is_finite(value.array) for value in values])
     product = env.cond(
-        is_finite,
-        lambda inner: inner.vary([inner.spread(compute(inner), axes)]),
+        _are_finite(values),
+        lambda inner: inner.vary([inner.spread(contract(step, values, inner), axes)]),
         lambda inner: inner.vary([_added_up(fallback, axes, inner)]),
     )
     return Value(product[0], axes)
+
+
+def _convolution(step: Convolve, env: Environment) -> Value:
+    """Returns a sum of products over windows, as `_product` does.
+
+    XLA calls its library for convolutions, except in branches: there one takes 30 times as long. So
+    it is outside, and all numbers are 0 if it is of no use: its gradient is then 0, too.
+    """
+    wide = _over_windows(env, step.windows)
+    image, kernel = evaluate(step.image, wide), evaluate(step.filter, env)
+    fallback = step.fallback
+    if fallback is None:
+        return convolve(step, image, kernel, env, wide)
+    axes = env.ordered(set(env.order) - set(step.over))
+    are_finite = _are_finite([image, kernel])
+
+    def chosen(value: Value) -> Value:
+        zeros = lax.full_like(value.array, 0)
+        return dataclasses.replace(value, array=lax.select(are_finite, value.array, zeros))
+
+    product = convolve(step, chosen(image), chosen(kernel), env, wide)
+    chosen_sum = env.cond(
+        are_finite,
+        lambda inner, ready: inner.vary([ready]),
+        lambda inner, _: inner.vary([_added_up(fallback, axes, inner)]),
+        env.spread(product, axes),
+    )
+    return Value(chosen_sum[0], axes)
+
+
+def _are_finite(values: Sequence[Value]) -> Array:
+    return reduce(lax.bitwise_and, [_is_finite(value.array) for value in values])
 
 
 def _is_finite(array: Array) -> Array:
