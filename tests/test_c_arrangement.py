@@ -1424,6 +1424,25 @@ def test_a_part_of_a_reduction_whose_loops_inside_reach_others_is_none_of_parall
     assert "reduction j_1 in 0 .. 40 {" in text
 
 
+@pytest.mark.parametrize(
+    ("condition", "is_passed"), [("0 < k", True), ("j != k", False), ("t[k] > 0", False)]
+)
+def test_a_loop_moves_past_conditions_that_do_not_depend_on_it(
+    condition: str, is_passed: bool
+) -> None:
+    kernel = parse_kernel(f"""kernel sums(u: float32[20, 40], t: int32[20]) -> (c) {{
+      buffer c: float32[40]
+      parallel j in 0 .. 40 {{
+        reduction k in 0 .. 20 {{
+          if ({condition}) {{ c[j] = c[j] + u[k, j] }} else {{ c[j] = c[j] - u[k, j] }}
+        }}
+      }}
+    }}""")
+    text = body_of(arranged_apart(sink_parallel_loops, kernel))
+    assert (text.index("if (") < text.index("parallel j in 0 .. 40")) == is_passed
+    assert text.count("parallel") == (2 if is_passed else 1)
+
+
 def test_a_loop_with_an_empty_local_alone_may_be_widened() -> None:
     sums = "serial k in 0 .. 20 { c[j] = c[j] + u[k, j] }"
     text = TRIANGLE.replace(sums, f"local empty: float32[0] {{ {sums} }}").splitlines()
