@@ -1443,6 +1443,49 @@ def test_a_loop_moves_past_conditions_that_do_not_depend_on_it(
     assert text.count("parallel") == (2 if is_passed else 1)
 
 
+# Rows of a product, whose elements are those of columns of the result.
+TURNED = """kernel turned(a: float32[{n}, 30], b: float32[30, 64]) -> (c) {{
+  buffer c: float32[64, {n}]
+  parallel i in 0 .. {n} {{ local s: float32[64] {{
+    reduction k in 0 .. 30 {{ parallel j in 0 .. 64 {{ s[j] = s[j] + (a[i, k] * b[k, j]) }} }}
+    parallel j in 0 .. 64 {{ c[{at}] = s[j] * 2.0:float32 }}
+  }} }}
+}}"""
+
+
+def test_rows_that_are_side_by_side_in_memory_are_stored_together() -> None:
+    kernel = parse_kernel(TURNED.format(n=26, at="j, i"))
+    assert body_of(arranged_apart(widen_sums, kernel)) == textwrap.dedent("""\
+        buffer c: float32[64, 26]
+        local s: float32[26, 64] {
+          parallel i in 0 .. 26 {
+            reduction k in 0 .. 30 {
+              parallel j in 0 .. 64 {
+                s[i, j] = s[i, j] + (a[i, k] * b[k, j])
+              }
+            }
+          }
+          parallel j_1 in 0 .. 64 {
+            parallel i_1 in 0 .. 26 {
+              c[j_1, i_1] = s[i_1, j_1] * 2.0:float32
+            }
+          }
+        }""")
+
+
+def test_many_of_them_are_stored_in_blocks() -> None:
+    text = body_of(widen_sums(parse_kernel(TURNED.format(n=1100, at="j, i"))))
+    assert "local s: float32[48, 64]" in text
+    assert "parallel i_block in 0 .. 23 {" in text
+
+
+def test_rows_apart_in_memory_are_stored_one_by_one() -> None:
+    kernel = parse_kernel(TURNED.format(n=26, at="j, i").replace("c[j, i]", "c[j, 25 - i]"))
+    assert widen_sums(kernel) is kernel
+    along = TURNED.format(n=26, at="i, j").replace("c: float32[64, 26]", "c: float32[26, 64]")
+    assert widen_sums(parse_kernel(along)) == parse_kernel(along)
+
+
 def test_a_loop_with_an_empty_local_alone_may_be_widened() -> None:
     sums = "serial k in 0 .. 20 { c[j] = c[j] + u[k, j] }"
     text = TRIANGLE.replace(sums, f"local empty: float32[0] {{ {sums} }}").splitlines()

@@ -17,6 +17,9 @@ same is done if rows of such sums go into tiles of registers, see products.py: l
 those of a convolution, then no longer wait for their own additions. Compilers call this scalar
 expansion (R. Allen, K. Kennedy, "Optimizing Compilers for Modern Architectures", 5.3). The loop
 over positions is then split and moved inwards as in sinking.py.
+
+Rows of such a product may be columns of what it stores. Their sums, too, get an element for each
+row, so that rows that are side by side in memory are stored together.
 """
 
 from __future__ import annotations
@@ -24,12 +27,14 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Sequence
 
-from msops._loops.analysis.costs import CACHE_BYTES, mean_trips
+from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips, mean_trips
 from msops._loops.ir.names import Names, unique_names
-from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Var
+from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
+    accesses_in,
+    bodies,
     buffers_of,
     rewrite_loops,
     with_parts,
@@ -40,7 +45,8 @@ from msops._loops.to_c.blocks import can_swap, in_blocks, index, with_index
 from msops._loops.to_c.products import products_of
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.sinking import is_better_inside, sunk
-from msops._loops.to_c.sums import FEWEST_WAITING
+from msops._loops.to_c.strides import stride
+from msops._loops.to_c.sums import FEWEST_WAITING, ROWS
 
 _FEWEST_POSITIONS = 16
 _FEWEST_IN_PRODUCT = 4
@@ -49,15 +55,21 @@ _FEWEST_TERMS = 16
 """Terms of a sum; fewer are written out for each position, see windows.py."""
 _BLOCK = 1024
 """Positions whose sums are kept together: they stay in the first-level cache."""
+_ROWS = 8 * ROWS
+"""Rows that are stored together, if all of them are too many: eight tiles."""
+_MOST_BYTES = CACHE_BYTES // 4
+"""Bytes of rows that are stored together: they stay in the second-level cache."""
 
 
 def widen_sums(kernel: Kernel) -> Kernel:
     """Returns the kernel with the locals of loops expanded to arrays, where that helps vectors."""
-    widened = rewrite_loops(kernel, _Widening(kernel).loop, "parallel", "reduction")
+    widened = rewrite_loops(kernel, Widening(kernel).loop, "parallel", "reduction")
     return kernel if widened is kernel else unique_names(simplify(widened))
 
 
-class _Widening:
+class Widening:
+    """Expands the locals of loops."""
+
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._names = Names(kernel)
@@ -71,6 +83,9 @@ class _Widening:
         fewest, trips = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
         if trips < _FEWEST_IN_PRODUCT:
             return None
+        together = self._stored_together(with_parts(loop, body=inner), variables)
+        if together and products_of(self._kernel, loop, scope, FEWEST_WAITING):
+            return together
         (inside,) = scope.inside(loop)
         size = _positions(trips, variables)
         if size < min(trips, _FEWEST_POSITIONS):
@@ -103,6 +118,46 @@ class _Widening:
         if size == trips:
             return widened(flat)
         return (in_blocks(flat, size, self._names, lambda block, _: widened(block)),)
+
+    def _stored_together(self, rows: For, own: Sequence[Buffer]) -> tuple[Stmt, ...] | None:
+        """Returns rows whose sums are stored when all are complete; None if that gains nothing.
+
+        One by one, each row would touch as many lines of memory as it has columns. If these are a
+        power of 2 apart, few of them stay in a cache until the next row.
+
+        Args:
+          rows: the loop over rows, whose sums are vectors.
+          own: the locals of a row.
+        """
+        names = {buffer.name for buffer in own}
+        *sums, last = rows.body
+        if not sums or not isinstance(last, For) or not can_swap(rows, last):
+            return None
+        if rows.kind != "parallel" or last.kind != "parallel":
+            return None
+        stores = [access for access in accesses_in(last.body) if isinstance(access, Store)]
+        steps = [
+            tuple(stride(store, part.var, self._buffers) for part in (rows, last))
+            for store in stores
+        ]
+        if not all(step == 1 and other not in (0, 1) for step, other in steps):
+            return None
+
+        def together(block: For, size: int) -> tuple[Stmt, ...]:
+            at = index("sub", Var(block.var), block.begin)
+            *before, after = with_index(block.body, names, at)
+            inner = with_parts(block, body=bodies(after)[0])
+            run: tuple[Stmt, ...] = (with_parts(block, body=tuple(before)),)
+            run += (with_parts(after, body=(inner,)),)
+            for buffer in own:
+                array = dataclasses.replace(buffer, shape=(size, *buffer.shape))
+                run = (Local(array, run, location=rows.location),)
+            return run
+
+        trips = fixed_trips(rows)
+        if trips is not None and trips * sum(map(size_bytes, own)) <= _MOST_BYTES:
+            return together(rows, trips)
+        return (in_blocks(rows, _ROWS, self._names, lambda block, _: together(block, _ROWS)),)
 
     def _is_row_of_product(self, row: tuple[Stmt, ...], scope: Scope) -> bool:
         """Returns whether a loop around positions has long sums that gain from tiles of rows."""
