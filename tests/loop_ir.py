@@ -112,6 +112,7 @@ from msops._loops.specialisation import Specialisation, Stages
 from msops._loops.to_c import CSource, alternating, c_source, fusing
 from msops._loops.to_c import columns as c_columns
 from msops._loops.to_c import cost as c_cost
+from msops._loops.to_c import transposing as c_transposing
 from msops._loops.to_c.ahead import sum_ahead
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
@@ -147,6 +148,7 @@ from msops._loops.to_c.stepping import step_over_iterations
 from msops._loops.to_c.tables import tabulate_values
 from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.tiling import tile_crossing_loops
+from msops._loops.to_c.transposing import transpose_factors
 from msops._loops.to_c.vectors import mark_vectors
 from msops._loops.to_c.versioning import version_loops_over_data
 from msops._loops.to_c.widening import widen_sums
@@ -250,6 +252,7 @@ __all__ = [
     "c_columns",
     "c_cost",
     "c_source",
+    "c_transposing",
     "carry_elements",
     "check_bounds",
     "choose_for_cpu",
@@ -350,6 +353,7 @@ __all__ = [
     "tile_crossing_loops",
     "tile_products",
     "to_raised",
+    "transpose_factors",
     "update_later_elements",
     "verify",
     "version_loops_over_data",

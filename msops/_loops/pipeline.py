@@ -73,6 +73,7 @@ from msops._loops.to_c.stepping import step_over_iterations
 from msops._loops.to_c.tables import tabulate_values
 from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.tiling import tile_crossing_loops
+from msops._loops.to_c.transposing import transpose_factors
 from msops._loops.to_c.unrolling import unroll_short_loops
 from msops._loops.to_c.vectors import mark_vectors
 from msops._loops.to_c.versioning import version_loops_over_data
@@ -136,6 +137,7 @@ PASSES_IN_PLACE: Passes = (
     ("enter serial loops", enter_serial_loops),
     ("sum ahead", sum_ahead),
     ("defer sums", defer_sums),
+    ("transpose factors", transpose_factors),
     ("partition windows", partition_windows),
     ("widen sums", widen_sums),
     ("block rows", block_rows),

@@ -13,6 +13,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     row_blocks.py    rows that take each step, and each product, together
     ahead.py         sums that a serial loop begins with, before the loop
     deferring.py     sums that a loop only adds to, after it
+    transposing.py   factors of long sums, copied so that vectors run over an outer loop
     padding.py       loops around padded windows, split where parts lie outside
     widening.py      sums in variables, with an element for each position
     windows.py       loops over small windows, written out as statements

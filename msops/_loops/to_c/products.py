@@ -71,9 +71,9 @@ from msops._loops.to_c.tiles import Tile
 _PARTS_BYTES = 1 << 15
 """Bytes of the sums of a block: they stay in the first-level cache."""
 _FEWEST_TERMS = 8
-_MOST_OPERATIONS = 6
+MOST_OPERATIONS = 6
 """Operations of a term, as of a sum of two products; more take longer than fetching elements."""
-_DTYPES = ("float32", "float64")
+DTYPES = ("float32", "float64")
 
 
 def tile_products(kernel: Kernel) -> Kernel:
@@ -131,7 +131,7 @@ class _Products:
 
     def is_worth_it(self, found: Sum, loop: For, scope: Scope) -> bool:
         """Returns whether the rows of a sum share loads, and tiles can hold the sum."""
-        if found.store.value.dtype not in _DTYPES or found.update.op != "add":
+        if found.store.value.dtype not in DTYPES or found.update.op != "add":
             return False
         if mean_trips(loop, scope.ranges) < 2 * found.rows or not _is_short(found.update.term):
             return False
@@ -246,6 +246,6 @@ def sum_in(stmt: Stmt, scope: Scope) -> Sum | None:
 
 
 def _is_short(term: Expr) -> bool:
-    return arithmetic(term) <= _MOST_OPERATIONS and not any(
+    return arithmetic(term) <= MOST_OPERATIONS and not any(
         isinstance(part, FunctionCall) for part in computed(term)
     )
