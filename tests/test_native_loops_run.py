@@ -544,6 +544,35 @@ def test_a_histogram_beside_a_total(tmp_path, total, term):
         np.testing.assert_array_equal(got, expected)
 
 
+def test_arrays_on_the_stack_are_aligned_as_vectors_are(tmp_path):
+    # gcc 12 made code that crashed of this one, at -O2 and with vectors of 512 bits.
+    term = "(a[n, (c * 4) + {0}, (i * 3) + p, (j * 2) + q] * w[(c * 4) + {0}, p, q, o_1])"
+    total = "s[o_1]"
+    for each in range(4):
+        total = f"({total} + {term.format(each)})"
+    kernel = parse_kernel(f"""kernel f(
+      a: float32[2, 8, 17, 10], w: float32[8, 3, 3, 20], g: float32[20], h: float32[5, 4]
+    ) -> (b) {{
+      buffer b: float32[5, 4, 2, 20]
+      serial n in 0 .. 2 {{ serial i in 0 .. 5 {{ serial j in 0 .. 4 {{
+        local s: float32[20] {{
+          parallel o in 0 .. 20 @vector(ivdep) {{ s[o] = g[o] }}
+          serial p in 0 .. 3 {{ serial q in 0 .. 3 {{ serial c in 0 .. 2 {{
+            parallel o_1 in 0 .. 20 @vector(ivdep) {{ s[o_1] = {total} }}
+          }} }} }}
+          parallel o_2 in 0 .. 20 @vector(ivdep) {{ b[i, j, n, o_2] = s[o_2] * h[i, j] }}
+        }}
+      }} }} }}
+    }}""")
+    source = printed(kernel)
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(-2, 3, b.shape).astype(b.dtype) for b in kernel.parameters]
+    (want,) = interpret(kernel, inputs)
+    for optimised in ("-O2", "-O3"):
+        library = build_together(tmp_path, [source], (optimised,))
+        np.testing.assert_array_equal(call(library, kernel, source, inputs)[0], want)
+
+
 # Elements of a row of m: neighbours, and one that may be any of them.
 AMONG_NEIGHBOURS = {
     "read between stores": "m[i, 0] = 2.0:float32 x[i] = m[i, n[0]] m[i, 1] = 3.0:float32",
