@@ -27,7 +27,6 @@ import dataclasses
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -94,7 +93,7 @@ def tabulate_values(kernel: Kernel) -> Kernel:
     """Returns the kernel with such values in tables."""
     tables = _Tables(kernel)
     body, _ = tables.body(kernel.body, Scope.of(kernel), ())
-    if not tables.were_made:
+    if not tables.depths:
         return kernel
     # First without the tables of values that are only a part of others, then without what fills
     # these.
@@ -125,17 +124,16 @@ class _Frame:
 
 
 class _Tables:
-    """Rewrites statements in their order."""
+    """Rewrites statements in their order.
+
+    Attributes:
+      depths: the number of loops around each table.
+    """
 
     def __init__(self, kernel: Kernel) -> None:
         self._names = Names(kernel)
         self._frames: list[_Frame] = []
-        self._depths: dict[str, int] = {}
-
-    @property
-    def were_made(self) -> bool:
-        """Whether there are tables."""
-        return bool(self._depths)
+        self.depths: dict[str, int] = {}
 
     def body(
         self, body: tuple[Stmt, ...], scope: Scope, values: tuple[_Values, ...]
@@ -225,19 +223,18 @@ class _Tables:
             isinstance(part, For) or (isinstance(part, Store) and part.indices) for part in inside
         ):
             return {}
-        try:
-            condition = self._value(frame, values, stmt.condition, scope)
-            then, otherwise = (
-                self._run(frame, values, part, scope) for part in (stmt.then, stmt.otherwise)
-            )
-            return {
-                name: then[name]
-                if then[name] == otherwise[name]
-                else Select(condition, then[name], otherwise[name], then[name].dtype)
-                for name in stored_in((stmt,)) - declared_in((stmt,))
-            }
-        except (_Unknown, KeyError):
+        condition = self._value(frame, values, stmt.condition, scope)
+        if condition is None:
             return {}
+        then, otherwise = (
+            self._run(frame, values, part, scope) for part in (stmt.then, stmt.otherwise)
+        )
+        return {
+            name: then[name]
+            if then[name] == otherwise[name]
+            else Select(condition, then[name], otherwise[name], then[name].dtype)
+            for name in stored_in((stmt,)) & then.keys() & otherwise.keys()
+        }
 
     def _run(self, frame: _Frame, values: _Values, body: tuple[Stmt, ...], scope: Scope) -> _Values:
         """Returns what variables hold after the statements of a branch."""
@@ -260,15 +257,14 @@ class _Tables:
         if store.indices:
             return values
         for each in forms:
-            with suppress(_Unknown):
-                return {**values, store.buffer: self._value(frame, values, each.value, scope)}
+            if (value := self._value(frame, values, each.value, scope)) is not None:
+                return {**values, store.buffer: value}
         return _without(values, store)
 
-    def _value(self, frame: _Frame, values: _Values, expr: Expr, scope: Scope) -> Expr:
+    def _value(self, frame: _Frame, values: _Values, expr: Expr, scope: Scope) -> Expr | None:
         """Returns an expression in terms of what a loop does not change.
 
-        Raises:
-          _Unknown: it depends on something else, or is long.
+        None: it depends on something else, or is long.
         """
 
         def known(part: Expr) -> Expr:
@@ -278,31 +274,26 @@ class _Tables:
                 return values[part.buffer]
             element = map_operands(part, known)
             assert isinstance(element, Load)
-            if part.buffer in self._depths:
-                if self._depths[part.buffer] > frame.depth:
-                    raise _Unknown
-                return element
-            if part.buffer in frame.changing or not exists(element, scope.ranges, scope.buffers):
+            if part.buffer in self.depths:
+                is_there = self.depths[part.buffer] <= frame.depth
+            else:
+                is_there = exists(element, scope.ranges, scope.buffers)
+            if part.buffer in frame.changing or not is_there:
                 raise _Unknown
             return element
 
-        value = known(expr)
-        if size_of(value) > _MOST_NODES:
-            raise _Unknown
-        return value
+        try:
+            value = known(expr)
+        except _Unknown:
+            return None
+        return value if size_of(value) <= _MOST_NODES else None
 
     def _with_tables(self, expr: Expr, scope: Scope, values: tuple[_Values, ...]) -> Expr:
         """Returns an expression whose largest parts of this kind are elements of tables."""
         if isinstance(expr, Const | Var | Load) or not self._frames:
             return expr
-
-        def value(frame: _Frame, held: _Values, expr: Expr, scope: Scope) -> Expr | None:
-            try:
-                return self._value(frame, held, expr, scope)
-            except _Unknown:
-                return None
-
-        found = [value(*each, expr, scope) for each in zip(self._frames, values, strict=True)]
+        around = zip(self._frames, values, strict=True)
+        found = [self._value(frame, held, expr, scope) for frame, held in around]
         element = self._element(found, scope)
         return element or map_operands(expr, lambda part: self._with_tables(part, scope, values))
 
@@ -349,7 +340,7 @@ class _Tables:
             return frame.tables[value][0]
         shape = tuple(high - low + 1 for low, high in limits)
         table = Buffer(self._names.fresh("table"), shape, value.dtype)
-        self._depths[table.name] = frame.depth
+        self.depths[table.name] = frame.depth
         filling = [Var(self._names.fresh(loop.var)) for loop in inside]
         indices: list[Expr] = []
         begins: dict[str, Expr] = {}
