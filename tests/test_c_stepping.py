@@ -85,6 +85,7 @@ def test_it_stays_under_a_condition_that_tells_whether_the_element_exists() -> N
         {"position": "(i - j)"},
         {"rest": "(c + 1)"},
         {"rest": "int32(r[i, 0])", "colours": "0 .. 1"},
+        {"rest": "(j // 11)"},
         {"end": "int32(r[i, 0])"},
     ],
     ids=[
@@ -94,6 +95,7 @@ def test_it_stays_under_a_condition_that_tells_whether_the_element_exists() -> N
         "backwards",
         "no remainder",
         "data",
+        "another in each iteration",
         "data as bounds",
     ],
 )

@@ -31,6 +31,7 @@ from msops._loops.ir.walk import (
     rewrite_loops,
     rewrite_statements,
     substitute,
+    variables,
     with_parts,
     with_value,
 )
@@ -68,12 +69,12 @@ def _stepping(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
 def _every(condition: Expr, loop: For, ranges: Ranges) -> tuple[Expr, int] | None:
     """Returns the first iteration in which a condition holds, and the distance to the next.
 
-    None: it is no remainder of the loop's variable that is compared.
+    None: it does not compare a remainder of the loop's variable with what all iterations share.
     """
     match condition:
         case Binary(
             op="eq", left=Binary(op="mod", left=position, right=Const(value=step)), right=rest
-        ) if step > 1:
+        ) if step > 1 and loop.var not in variables(rest):
             step = int(step)
         case _:
             return None
