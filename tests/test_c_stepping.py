@@ -86,6 +86,7 @@ def test_it_stays_under_a_condition_that_tells_whether_the_element_exists() -> N
         {"rest": "(c + 1)"},
         {"rest": "int32(r[i, 0])", "colours": "0 .. 1"},
         {"rest": "(j // 11)"},
+        {"position": "int64(i + j)", "step": "2:int64", "rest": "int64(c)"},
         {"end": "int32(r[i, 0])"},
     ],
     ids=[
@@ -96,6 +97,7 @@ def test_it_stays_under_a_condition_that_tells_whether_the_element_exists() -> N
         "no remainder",
         "data",
         "another in each iteration",
+        "in 64 bits",
         "data as bounds",
     ],
 )

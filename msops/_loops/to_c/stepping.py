@@ -20,7 +20,19 @@ import dataclasses
 
 from msops._loops.analysis.affine import affine
 from msops._loops.ir.building import binary, element_of, integer
-from msops._loops.ir.nodes import Binary, Const, Expr, For, If, Kernel, Select, Stmt, Store, Var
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Select,
+    Stmt,
+    Store,
+    Var,
+)
 from msops._loops.ir.operators import LOGICAL
 from msops._loops.ir.ranges import Ranges, is_within, range_of
 from msops._loops.ir.walk import (
@@ -74,7 +86,7 @@ def _every(condition: Expr, loop: For, ranges: Ranges) -> tuple[Expr, int] | Non
     match condition:
         case Binary(
             op="eq", left=Binary(op="mod", left=position, right=Const(value=step)), right=rest
-        ) if step > 1 and loop.var not in variables(rest):
+        ) if step > 1 and rest.dtype == INDEX_DTYPE and loop.var not in variables(rest):
             step = int(step)
         case _:
             return None
