@@ -131,6 +131,18 @@ def test_simplify_leaves_extremes_of_numbers_that_wrap() -> None:
         assert len({*map(int, want)}) > 1
 
 
+def test_simplify_subtracts_no_number_that_a_dtype_lacks() -> None:
+    kernel = parse_kernel("""kernel k(n: int32[1], a: int32[5]) -> (b) {
+      buffer b: int32[5]
+      parallel i in 0 .. 5 { b[i] = a[n[0] + -2147483648] + a[n[0] + (i * -2147483648)] }
+    }""")
+    after = simplify(kernel)
+    verify(after)
+    inputs = [np.array([-1], "int32"), np.arange(5, dtype="int32")]
+    for got, want in zip(interpret(after, inputs), interpret(kernel, inputs), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
 def test_simplify_keeps_every_bit_of_a_float() -> None:
     body = """
     serial i in 0 .. 8 {

@@ -156,18 +156,24 @@ class Affine:
         if self.constant and (not terms or terms[0][1] < 0):
             total = Const(self.constant, self.dtype)
         for atom, coefficient in terms:
-            size = -coefficient if total is not None and coefficient < 0 else coefficient
+            is_subtracted = total is not None and self._has_negative(coefficient)
+            size = -coefficient if is_subtracted else coefficient
             term = atom if size == 1 else self._binary("mul", atom, Const(size, self.dtype))
             if total is None:
                 total = term
             else:
-                total = self._binary("add" if coefficient > 0 else "sub", total, term)
+                total = self._binary("sub" if is_subtracted else "add", total, term)
         if total is None:
             return Const(self.constant, self.dtype)
         if self.constant and not (isinstance(total, Const) or terms[0][1] < 0):
-            sign: BinaryOp = "add" if self.constant > 0 else "sub"
-            return self._binary(sign, total, Const(abs(self.constant), self.dtype))
+            if self._has_negative(self.constant):
+                return self._binary("sub", total, Const(-self.constant, self.dtype))
+            return self._binary("add", total, Const(self.constant, self.dtype))
         return total
+
+    def _has_negative(self, value: int) -> bool:
+        """Returns whether a number is negative and its negative is one of the dtype, too."""
+        return dtype_range(self.dtype)[0] < value < 0
 
     def _binary(self, op: BinaryOp, left: Expr, right: Expr) -> Expr:
         return Binary(op, left, right, self.dtype)
