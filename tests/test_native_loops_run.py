@@ -600,6 +600,78 @@ def test_an_element_that_may_be_one_of_several_neighbours(tmp_path, size, name):
             np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.parametrize("columns", [2, 3, 4, 8])
+@pytest.mark.parametrize(
+    "first",
+    [
+        "y[j + 1, k] = p[k]",
+        "serial l in 0 .. 7 { y[j + 1, k] = p[l] }",
+        "serial l in 0 .. 7 { y[j + 1, k] = y[j + 1, k] + p[l] }",
+    ],
+)
+def test_rows_that_the_next_iteration_reads_are_stored_before(tmp_path, columns, first):
+    kernel = parse_kernel(f"""kernel rows(p: float64[9]) -> (y) {{
+      buffer y: float64[13, {2 * columns}]
+      serial j in 0 .. 12 {{
+        serial k in 0 .. {columns} {{
+          {first}
+          y[j, k] = y[j, k] + 1.0:float64
+        }}
+      }}
+    }}""")
+    ready, source = shipped(kernel, 0)
+    inputs = [np.arange(9.0)]
+    library = build_together(tmp_path, [source], ("-O3",))
+    for got, want in zip(
+        call(library, ready, source, inputs), interpret(kernel, inputs), strict=True
+    ):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "serial k in 0 .. 4 { z[j, 1] = p[k] z[j + 1, k + 1] = p[1] }",
+        "serial k in 0 .. 3 { y[j + 2, 2 - k] = z[j + 1, k] + 1.0:float64 z[j + 2, 1] = p[0] }",
+        "y[j + 1, 1] = p[1] y[j, 1] = p[0] y[j + 1, 0] = y[j + 1, 0] + p[2]",
+        "y[j, 1] = y[j + 1, 1] + 1.0:float64 y[j + 2, 0] = y[j + 2, 0] + p[2] "
+        "y[j + 1, 0] = y[j + 1, 0] + p[2]",
+    ],
+    ids=["stored again", "loaded before", "stored again by name", "loaded before by name"],
+)
+@pytest.mark.parametrize("width", [2, 3, 8])
+def test_rows_that_the_next_iteration_touches_keep_their_order(tmp_path, body, width):
+    body = body if width > 3 else body.replace("k + 1]", "k]").replace("2 - k", f"{width - 1} - k")
+    for number in (3, 4):
+        body = body.replace(f"0 .. {number}", f"0 .. {min(number, width)}")
+    kernel = parse_kernel(f"""kernel rows(p: float64[9]) -> (y, z) {{
+      buffer y: float64[20, {width}]
+      buffer z: float64[20, {width}]
+      serial j in 0 .. 16 {{ {body} }}
+    }}""")
+    ready, source = shipped(kernel, 0)
+    inputs = [np.arange(1.0, 10.0)]
+    library = build_together(tmp_path, [source], ("-O3",))
+    for got, want in zip(
+        call(library, ready, source, inputs), interpret(kernel, inputs), strict=True
+    ):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_rows_in_the_order_of_memory_run_in_vectors():
+    # No element of a row lies between those of the next iteration.
+    kernel = parse_kernel("""kernel rows(p: float64[9]) -> (y) {
+      buffer y: float64[3, 20]
+      serial j in 0 .. 16 {
+        y[0, j + 1] = p[1]
+        y[0, j] = y[0, j] + 1.0:float64
+        y[0, j + 1] = y[0, j + 1] * p[2]
+        y[1, j] = y[0, j]
+      }
+    }""")
+    assert "__asm__" not in shipped(kernel, 0)[1].text
+
+
 def test_a_maximum_finds_nan_anywhere(tmp_path):
     text = """kernel f(a: float32[2, 100]) -> (m) {
       buffer m: float32[2]

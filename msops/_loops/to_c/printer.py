@@ -37,6 +37,7 @@ from msops._loops.to_c.strides import offset
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.text.syntax import SIGNS
 from msops._loops.to_c.threads import Captured, task_call, task_text
+from msops._loops.to_c.vectors import gcc_confuses_iterations
 
 _LANES = 32
 _FUSED_BYTES = 16
@@ -78,7 +79,9 @@ class CPrinter(Statements):
         self.values.is_in_vector = outer or bool(stmt.vector)
         lines = super().loop_body(stmt)
         self.values.is_in_vector = outer
-        return lines
+        # It does nothing, but no vector has it.
+        is_confused = gcc_confuses_iterations(stmt, self._buffers)
+        return ['__asm__ volatile ("");', *lines] if is_confused else lines
 
     # Vectors.
 
