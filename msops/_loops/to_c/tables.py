@@ -282,6 +282,8 @@ class _Tables:
                 raise _Unknown
             return element
 
+        if size_of(expr) > _MOST_NODES:
+            return None
         try:
             value = known(expr)
         except _Unknown:
