@@ -7,7 +7,16 @@ import re
 
 import numpy as np
 import pytest
-from loop_ir import Costs, Form, Specialisation, Stages, adjoint, choose_for_cpu, parse_kernel
+from loop_ir import (
+    Costs,
+    Form,
+    Specialisation,
+    Stages,
+    adjoint,
+    c_cost,
+    choose_for_cpu,
+    parse_kernel,
+)
 
 import msops
 from msops.errors import BuildError, KernelError
@@ -771,3 +780,21 @@ def test_indices_are_checked_if_that_is_asked_for_after_another_form_ran(
         op = msops.Custom(picked, func_type="akg", compile_attrs=lower)
         with pytest.raises(KernelError, match=r"index 0 of 'a' is outside of 0 \.\. 2"):
             op(a, at)
+
+
+def test_a_sum_of_data_dependent_length_takes_the_same_with_proven_indices() -> None:
+    def seconds(k: str) -> float:
+        return c_cost.native_seconds(
+            parse_kernel(f"""kernel sparse(
+              first: int32[1001], column: int32[16000], value: float32[16000], x: float32[1000]
+            ) -> (y) {{
+              buffer y: float32[1000]
+              parallel i in 0 .. 1000 {{
+                reduction k in first[i] .. first[i + 1] {{
+                  y[i] = y[i] + (value[{k}] * x[column[{k}]])
+                }}
+              }}
+            }}""")
+        )
+
+    assert seconds("within(int64(k), 0, 15999)") == pytest.approx(seconds("k"), rel=0.5)

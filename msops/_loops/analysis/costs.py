@@ -19,6 +19,7 @@ from msops._loops.ir.nodes import (
     Select,
     Unary,
     Var,
+    Within,
 )
 from msops._loops.ir.ranges import Range, Ranges, range_of
 from msops._loops.ir.walk import Scope, accesses_in, operands, variables
@@ -76,11 +77,18 @@ def estimated_trips(loop: For, scope: Scope) -> float:
         for access in accesses_in(loop.body)
         if access.buffer in scope.buffers
         for index, size in zip(access.indices, scope.buffers[access.buffer].shape, strict=True)
-        if index == Var(loop.var)
+        if _unwrapped(index) == Var(loop.var)
     ]
     ranges = [scope.ranges[var] for var in variables(loop.begin) | variables(loop.end)]
     runs = math.prod(high - low + 1 for low, high in ranges)
     return max(1.0, min(sizes) / max(1, runs)) if sizes else UNKNOWN_TRIPS
+
+
+def _unwrapped(index: Expr) -> Expr:
+    """Returns an index without what a pass to C says of its range."""
+    while isinstance(index, Within | Cast):
+        index = index.operand
+    return index
 
 
 def _mean(begin: Range, end: Range) -> float:
