@@ -2285,11 +2285,12 @@ def test_a_search_that_reads_what_it_has_found_keeps_it_in_a_variable() -> None:
         "if ((j > 4) && (a[i, j] > a[i, at[]])) { at[] = j }",
         "if ((a[i, j] + float32(at[])) > (a[i, at[]] + float32(at[]))) { at[] = j }",
         "if (a[i, j] > a[i, l[i]]) { l[i] = j }",
+        "if ((a[i, j] > 0.0:float32) || (a[i, at[]] > 0.0:float32)) { at[] = j }",
         "if (a[i, j] > a[i, at[]]) { at[] = j } else { what[] = j }",
         "if (a[i, j] > a[i, at[]]) { at[] = j - 1 }",
         "if (a[i, j] > a[i, what[]]) { at[] = j }",
     ],
-    ids=["guarded", "by where it was", "in an array", "or else", "one before", "another"],
+    ids=["guarded", "by where it was", "in an array", "either", "or else", "one before", "another"],
 )
 def test_searches_that_read_again_what_they_have_found(body: str) -> None:
     kernel = search(body, n=9)

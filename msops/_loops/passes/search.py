@@ -33,6 +33,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.operators import COMPARISONS
 from msops._loops.ir.walk import (
     loads,
     own_expressions,
@@ -121,7 +122,7 @@ def with_best(loop: For, stmt: If, names: Names) -> tuple[Buffer, Store, If] | N
         return None
     there: dict[str, Expr] = {loop.var: Load(store.buffer, store.indices, INDEX_DTYPE)}
     for part in conjuncts(stmt.condition):
-        if not isinstance(part, Binary):
+        if not isinstance(part, Binary) or part.op not in COMPARISONS:
             continue
         for here, other in ((part.left, part.right), (part.right, part.left)):
             if loop.var in variables(here) and substitute(here, there) == other:
