@@ -658,6 +658,17 @@ def test_rows_that_the_next_iteration_touches_keep_their_order(tmp_path, body, w
         np.testing.assert_array_equal(got, want)
 
 
+def test_an_index_without_its_variable_is_printed_as_it_is():
+    kernel = parse_kernel("""kernel first(p: float64[9]) -> (y) {
+      buffer y: float64[20]
+      serial j in 0 .. 16 {
+        y[j - j] = p[1]
+        y[j - j] = y[j - j] + 1.0:float64
+      }
+    }""")
+    assert "y[" in printed(kernel).text
+
+
 def test_rows_in_the_order_of_memory_run_in_vectors():
     # No element of a row lies between those of the next iteration.
     kernel = parse_kernel("""kernel rows(p: float64[9]) -> (y) {

@@ -228,6 +228,8 @@ def _may_be_touched_later(access: Load | Store, store: Store, var: str) -> bool:
         own, other = affine(written, {var}), affine(touched, {var})
         if own is None or other is None or own.along != other.along:
             return False
+        if not own.along:
+            continue
         distance, step = own - other, own.along[0][1]
         if not distance.terms and (distance.constant % step or distance.constant // step <= 0):
             return False
