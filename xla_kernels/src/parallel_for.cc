@@ -239,7 +239,7 @@ int ParallelFor(int64_t begin, int64_t end, int64_t grain, LoopBody body, void* 
     if (blocks < threads) {
       blocks = std::min(threads, (count - 1) / grain + 1);
     } else {
-      // The same number for each, so a thread has about the same part of all loops over an array.
+      // About the same number for each: a thread has the same part of all loops over an array.
       blocks -= blocks % threads;
     }
     if (threads > 1 && blocks > 1) {

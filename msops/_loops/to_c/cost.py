@@ -85,10 +85,10 @@ SECONDS_PER_REMAINDER = 1e-8
 SECONDS_PER_QUOTIENT = 1e-9
 """Seconds of a quotient or remainder of integers, which no vectors have: 0.9 to 1.8 ns. By a
 constant it is a product."""
-SECONDS_PER_MISS = 2e-9
-"""Seconds of one element of a larger array, away from the element before."""
 SECONDS_PER_STEPPED = 2e-11
 """Seconds of one byte of elements that lie apart in one line of memory: 0.01 to 0.03 ns."""
+SECONDS_PER_MISS = 2e-9
+"""Seconds of one element of a larger array, away from the element before."""
 SECONDS_PER_TILED = 1.1e-9
 """Seconds of one such element in a line of memory read shortly before, or in the next cache."""
 SECONDS_PER_PICKED = 5e-10

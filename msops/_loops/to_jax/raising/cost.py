@@ -465,9 +465,9 @@ def _stored_again(steps: Sequence[Step]) -> list[bool]:
     found: list[bool] = []
     later: set[str] = set()
     for step in reversed(steps):
-        buffer = step.nest.store.buffer if isinstance(step, Map) else ""
-        found.append(buffer in later)
-        later.add(buffer)
+        own = {step.nest.store.buffer} if isinstance(step, Map) else set()
+        found.append(bool(own & later))
+        later |= own
     return found[::-1]
 
 
