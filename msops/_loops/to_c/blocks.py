@@ -158,10 +158,19 @@ def if_it_runs(loop: For, around: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stm
     return (If(Binary("lt", loop.begin, loop.end, dtype), around, location=loop.location),)
 
 
+def is_alike(expr: Expr, loop: For) -> bool:
+    """Returns whether a value is surely the same in all iterations of a loop.
+
+    Args:
+      expr: the value, in the loop.
+      loop: the loop; those inside run side by side.
+    """
+    return not any(part == Var(loop.var) or isinstance(part, Load) for part in expressions(expr))
+
+
 def can_swap(outer: For, inner: For) -> bool:
     """Returns whether the bounds of a loop are the same in all iterations of one around it."""
-    parts = [part for bound in (inner.begin, inner.end) for part in expressions(bound)]
-    return not any(part == Var(outer.var) or isinstance(part, Load) for part in parts)
+    return is_alike(inner.begin, outer) and is_alike(inner.end, outer)
 
 
 def index(op: BinaryOp, left: Expr, right: Expr) -> Expr:

@@ -18,18 +18,18 @@ from collections.abc import Mapping
 
 from msops._loops.ir.building import element_of
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Buffer, Expr, For, If, Load, Local, Select, Stmt, Store, Var
+from msops._loops.ir.nodes import Buffer, Expr, For, If, Load, Local, Select, Stmt, Store
 from msops._loops.ir.ranges import exists, nested_ranges
 from msops._loops.ir.walk import (
     Scope,
     declared_in,
-    expressions,
     loads,
     map_bodies,
     rewrite_statements,
     statements,
     with_parts,
 )
+from msops._loops.to_c.blocks import is_alike
 from msops._loops.to_c.strides import is_of_its_own
 
 
@@ -53,16 +53,6 @@ def with_choices(loop: For, scope: Scope, buffers: Mapping[str, Buffer], names: 
 def with_all_choices(loop: For, scope: Scope, buffers: Mapping[str, Buffer], names: Names) -> For:
     """Returns a loop with choices in place of all conditions inside; see `with_choices`."""
     return _Choices(loop, scope, buffers, names).within(loop)
-
-
-def is_alike(expr: Expr, loop: For) -> bool:
-    """Returns whether a value is surely the same in all iterations of a loop.
-
-    Args:
-      expr: the value, in the loop.
-      loop: the loop; those inside run side by side.
-    """
-    return not any(part == Var(loop.var) or isinstance(part, Load) for part in expressions(expr))
 
 
 class _Choices:

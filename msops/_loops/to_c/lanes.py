@@ -38,8 +38,8 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.blocks import can_swap
-from msops._loops.to_c.choosing import is_alike, with_choices
+from msops._loops.to_c.blocks import can_swap, is_alike
+from msops._loops.to_c.choosing import with_choices
 from msops._loops.to_c.copying import may_be_copied, with_copies
 from msops._loops.to_c.early_ends import conditions_to_go_on
 from msops._loops.to_c.lane_groups import FEWEST_LANES, in_lanes

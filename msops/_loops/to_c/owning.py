@@ -35,8 +35,8 @@ from msops._loops.ir.walk import (
     statements,
     stored_in,
 )
-from msops._loops.to_c.blocks import can_swap
-from msops._loops.to_c.choosing import is_alike, with_all_choices
+from msops._loops.to_c.blocks import can_swap, is_alike
+from msops._loops.to_c.choosing import with_all_choices
 from msops._loops.to_c.early_ends import conditions_to_go_on
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.strides import stride

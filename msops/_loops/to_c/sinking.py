@@ -14,29 +14,25 @@ free. So a reduction may be split and interchanged, too, and a part without upda
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Iterator, Mapping
-from functools import partial
 
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Local, Stmt, Store, Var
+from msops._loops.ir.nodes import Buffer, For, If, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     buffers_of,
     declared_in,
     is_innermost,
-    loads,
     map_bodies,
     rewrite_inner_loops,
     rewrite_loops,
     statements,
     stored_in,
-    variables,
     with_value,
 )
-from msops._loops.to_c.blocks import can_swap, in_blocks
+from msops._loops.to_c.blocks import can_swap, in_blocks, is_alike
 from msops._loops.to_c.strides import is_of_its_own, stride
 
 _FEWEST_TRIPS = 8
@@ -103,22 +99,17 @@ def is_better_inside(loop: For, buffers: Mapping[str, Buffer], *, may_sum: bool 
 
 def sunk(loop: For, names: Names) -> tuple[Stmt, ...]:
     """Returns a parallel loop or reduction as innermost loops, one for each statement in it."""
-    fresh = itertools.chain((loop.var,), iter(partial(names.fresh, loop.var), ""))
+    unused = [loop.var]
 
     def around(stmt: Stmt) -> Stmt:
         is_passed = isinstance(stmt, For) and can_swap(loop, stmt)
-        if is_passed or (isinstance(stmt, If) and _is_same(stmt.condition, loop)):
+        if is_passed or (isinstance(stmt, If) and is_alike(stmt.condition, loop)):
             return map_bodies(stmt, lambda body: tuple(map(around, body)))
-        var = next(fresh)
+        var = unused.pop() if unused else names.fresh(loop.var)
         body = (stmt,) if var == loop.var else with_value((stmt,), loop.var, Var(var))
         return of_its_kind(dataclasses.replace(loop, var=var, body=body))
 
     return tuple(map(around, loop.body))
-
-
-def _is_same(condition: Expr, loop: For) -> bool:
-    """Returns whether a condition surely has the same value in all iterations of a loop."""
-    return loop.var not in variables(condition) and not loads(condition)
 
 
 def of_its_kind(loop: For) -> For:

@@ -62,7 +62,7 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.blocks import can_swap, in_blocks
+from msops._loops.to_c.blocks import can_swap, in_blocks, is_alike
 from msops._loops.to_c.packing import fill_once
 from msops._loops.to_c.products import DTYPES, MOST_OPERATIONS, products_of
 from msops._loops.to_c.sinking import sunk
@@ -294,15 +294,12 @@ def _may_be_columns(columns: For, nest: Sequence[For], body: tuple[Stmt, ...]) -
     if not all(can_swap(part, columns) and can_swap(columns, part) for part in nest):
         return False
 
-    def is_fixed(expr: Expr) -> bool:
-        return columns.var not in variables(expr) and not loads(expr)
-
     def is_passed(stmt: Stmt) -> bool:
         match stmt:
-            case For(kind="reduction", begin=begin, end=end):
-                return is_fixed(begin) and is_fixed(end)
+            case For(kind="reduction"):
+                return can_swap(columns, stmt)
             case If(condition=condition):
-                return is_fixed(condition)
+                return is_alike(condition, columns)
         return isinstance(stmt, Store)
 
     inner, _ = without_locals(body)
@@ -338,7 +335,7 @@ def _is_short(term: Expr, columns: For) -> bool:
 
 
 def _factor(load: Load, columns: For) -> _Factor | None:
-    """Returns a load along one axis of its array; None if it is none."""
+    """Returns a load that moves with columns along one axis; None if it moves in another way."""
     axes = [n for n, at in enumerate(load.indices) if columns.var in variables(at)]
     if len(axes) != 1 or offset(load.indices[axes[0]], columns.var) is None:
         return None
