@@ -12,6 +12,7 @@ NEGATED: dict[str, BinaryOp] = {
 }  # fmt: skip
 """The comparison that holds where another one of integers does not."""
 LOGICAL = ("land", "lor")
+QUOTIENTS = ("floordiv", "mod", "truncdiv", "truncmod")
 
 Domain = Literal["number", "integer", "float", "bool"]
 

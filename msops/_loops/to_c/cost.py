@@ -42,7 +42,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.operators import is_float
+from msops._loops.ir.operators import QUOTIENTS, is_float
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
@@ -60,7 +60,8 @@ from msops._loops.ir.walk import (
     variables,
 )
 from msops._loops.to_c.strides import stride
-from msops._loops.to_c.vectors import may_run_in_vectors, seems_carried
+from msops._loops.to_c.text.values import POWERS
+from msops._loops.to_c.vectors import PEELED_TRIPS, may_run_in_vectors, seems_carried
 
 SECONDS_PER_OPERATION = 7e-12
 """Seconds of one operation on 4 bytes in vector registers, or of one access to 4 bytes in the
@@ -98,11 +99,8 @@ SECONDS_PER_ITERATION = 3e-10
 BLOCK_SECONDS = 2e-5
 """Seconds of the least work worth a thread: a few times the start of one."""
 _THREADS = 2
-_QUICK_POWERS = (0.5, 2, -1)
-# GCC's max-completely-peel-times and max-completely-peeled-insns.
-_PEELED_TRIPS = 16
+# GCC's max-completely-peeled-insns.
 _UNROLLED_SIZE = 200
-_QUOTIENTS = ("floordiv", "mod", "truncdiv", "truncmod")
 # A vector loop that goes down a column reads from as many cache lines as it has iterations. So many
 # lines stay in the first-level cache until the loop around reads the next column.
 _LINES = 256
@@ -348,7 +346,7 @@ def _own(expr: Expr, vector: _Vector | None, scalar: float) -> float:
     match expr:
         case Binary(op="mod" | "floordiv") if is_of_floats:
             return SECONDS_PER_REMAINDER
-        case Binary(op=op, right=right) if op in _QUOTIENTS and not isinstance(right, Const):
+        case Binary(op=op, right=right) if op in QUOTIENTS and not isinstance(right, Const):
             return SECONDS_PER_QUOTIENT
         case Binary(op="pow", right=right) if is_of_floats and not _is_quick_power(right):
             in_vector = SECONDS_PER_POWER
@@ -363,7 +361,7 @@ def _own(expr: Expr, vector: _Vector | None, scalar: float) -> float:
 
 def _is_quick_power(exponent: Expr) -> bool:
     """Returns whether a power of floats is printed as a root, a product or a quotient."""
-    return isinstance(exponent, Const) and exponent.value in _QUICK_POWERS
+    return isinstance(exponent, Const) and exponent.value in POWERS
 
 
 def _is_innermost_once_unrolled(loop: For) -> bool:
@@ -384,7 +382,7 @@ def _unrolled_size(body: Sequence[Stmt]) -> float:
     total = 0.0
     for stmt in body:
         trips = fixed_trips(stmt) if isinstance(stmt, For) else 1
-        if trips is None or trips > _PEELED_TRIPS:
+        if trips is None or trips > PEELED_TRIPS:
             return math.inf
         parts = [part for expr in own_expressions(stmt) for part in expressions(expr)]
         own = sum(not isinstance(part, Const | Var) for part in parts) + isinstance(stmt, Store)

@@ -27,6 +27,7 @@ from msops._loops.analysis.costs import fixed_span
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import Binary, Const, Expr, For, Kernel, Stmt
+from msops._loops.ir.operators import QUOTIENTS
 from msops._loops.ir.ranges import Ranges, range_of
 from msops._loops.ir.walk import (
     Scope,
@@ -46,9 +47,8 @@ MOST_AT_BORDER = 1 / 4
 """The largest part of a loop's iterations that may be at a border."""
 _MOST_STATEMENTS = 200
 """Of a loop that is split: each is copied twice."""
-_MOST_QUOTIENTS = 3
+_MOSTQUOTIENTS = 3
 """The most values of a quotient that tell a border from a pattern."""
-_QUOTIENTS = ("floordiv", "mod", "truncdiv", "truncmod")
 
 
 def partition_loops(kernel: Kernel) -> Kernel:
@@ -127,11 +127,11 @@ def _conditions(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
         case Binary(op="min" | "max", left=left, right=right):
             yield binary("le", left, right)
         case Binary(op=op, left=left, right=Const(value=value) as by) if (
-            op in _QUOTIENTS and value > 0
+            op in QUOTIENTS and value > 0
         ):
             divisor = int(value)
             least, greatest = (limit // divisor for limit in range_of(left, ranges))
-            if greatest - least < _MOST_QUOTIENTS:
+            if greatest - least < _MOSTQUOTIENTS:
                 for quotient in range(least + 1, greatest + 1):
                     yield binary("ge", left, dataclasses.replace(by, value=quotient * divisor))
 

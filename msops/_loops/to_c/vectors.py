@@ -46,7 +46,7 @@ from msops._loops.to_c.strides import is_of_its_own, stride
 
 _FEW_TRIPS = 8
 # GCC's max-completely-peel-times; it leaves loops under `omp simd` alone.
-_PEELED_TRIPS = 16
+PEELED_TRIPS = 16
 
 
 def mark_vectors(kernel: Kernel) -> Kernel:
@@ -209,7 +209,7 @@ def _in_order(body: Sequence[Stmt]) -> list[Load | Store] | None:
         if isinstance(stmt, Store):
             order.append(stmt)
         trips = fixed_trips(stmt) if isinstance(stmt, For) else 1
-        if trips is None or trips > _PEELED_TRIPS or (isinstance(stmt, For) and stmt.vector):
+        if trips is None or trips > PEELED_TRIPS or (isinstance(stmt, For) and stmt.vector):
             return None
         for part in bodies(stmt):
             inside = _in_order(part)
@@ -240,7 +240,7 @@ def _may_be_touched_later(access: Load | Store, store: Store, var: str) -> bool:
 def _is_peeled(loop: For) -> bool:
     """Returns whether a compiler would unroll a loop completely before it looks for vectors."""
     trips = fixed_trips(loop)
-    return trips is not None and trips <= _PEELED_TRIPS
+    return trips is not None and trips <= PEELED_TRIPS
 
 
 def form_of_reduction(

@@ -72,7 +72,7 @@ Unproven: TypeAlias = Collection[Index]
 
 _EXPENSIVE = ("div", "floordiv", "mod", "truncdiv", "truncmod", "pow")
 
-_POWERS = {0.5: "root", 2.0: "square", -1.0: "reciprocal"}
+POWERS = {0.5: "root", 2.0: "square", -1.0: "reciprocal"}
 """Helpers for some exponents of floats; the helper for 1/2 is right for -inf and -0, too."""
 
 
@@ -231,11 +231,9 @@ class Values:
             op == "pow"
             and is_float(dtype)
             and isinstance(expr.right, Const)
-            and expr.right.value in _POWERS
+            and expr.right.value in POWERS
         ):
-            power = (
-                f"{self.helper(_POWERS[expr.right.value], dtype)}({bare(self.value(expr.left))})"
-            )
+            power = f"{self.helper(POWERS[expr.right.value], dtype)}({bare(self.value(expr.left))})"
             return self.rounded(power, dtype)
         left, right = self.value(expr.left), self.value(expr.right)
         if op in (*COMPARISONS, *LOGICAL, "and", "or", "xor"):

@@ -28,7 +28,7 @@ from msops._loops.analysis.costs import (
 )
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import Binary, Const, Expr, FunctionCall, Kernel, Load, Store, Var
-from msops._loops.ir.operators import is_float
+from msops._loops.ir.operators import QUOTIENTS, is_float
 from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import expressions, loads, variables
 from msops._loops.to_jax.raising.nests import Nest
@@ -79,7 +79,6 @@ SECONDS_PER_POWER = 1.5e-9
 """The time of a power of floats, per 4 bytes: 1.3 ns of float32, 3.7 of float64."""
 SECONDS_PER_QUOTIENT = 8e-10
 """The time of a quotient or remainder of integers that is not by a constant."""
-_QUOTIENTS = ("floordiv", "mod", "truncdiv", "truncmod")
 _POWERS = (-1, 0.5, 1, 2, 3)
 """Exponents that XLA makes products or square roots of."""
 SECONDS_PER_GATHERED = 1.5e-10
@@ -351,9 +350,7 @@ class _Costs:
                     return SECONDS_PER_POWER * wide(part.dtype)
                 case Binary(op="mod" | "floordiv") if is_float(part.dtype):
                     return SECONDS_PER_CALL
-                case Binary(op=op, right=right) if op in _QUOTIENTS and not isinstance(
-                    right, Const
-                ):
+                case Binary(op=op, right=right) if op in QUOTIENTS and not isinstance(right, Const):
                     return SECONDS_PER_QUOTIENT
                 case FunctionCall(function=name) if not FUNCTIONS[name].is_instruction:
                     return per_function * wide(part.dtype)
