@@ -38,7 +38,9 @@ _FEW_ITERATIONS = 16
 def share_among_threads(kernel: Kernel) -> Kernel:
     """Returns the kernel with the grain of each loop that threads share."""
     sharing = _Sharing(kernel)
-    return rewrite_loops(rewrite_loops(kernel, sharing.loop, "parallel"), sharing.steps, "serial")
+    return rewrite_loops(
+        rewrite_loops(kernel, sharing.loop, "parallel"), sharing.lighter_loops, "serial"
+    )
 
 
 class _Sharing:
@@ -66,7 +68,7 @@ class _Sharing:
         grain = _grain(seconds / columns, trips * columns)
         return (with_parts(loop, body=(with_parts(inner, grain=grain),), grain=grain),)
 
-    def steps(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+    def lighter_loops(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns a serial loop in which threads also share lighter loops over the same arrays."""
         shared = [part for part in statements(loop.body) if isinstance(part, For) and part.grain]
         (inside,) = scope.inside(loop)

@@ -79,7 +79,7 @@ def _convolution(step: Convolve, env: Environment) -> Value:
     """Returns a sum of products over windows, as `_product` does.
 
     XLA calls its library for convolutions, except in branches: there one takes 30 times as long. So
-    it is outside, and all numbers are 0 if it is of no use: its gradient is then 0, too.
+    it is outside, and of zeros if a number is not finite: its gradient is then 0, too.
     """
     wide = _over_windows(env, step.windows)
     image, kernel = evaluate(step.image, wide), evaluate(step.filter, env)
@@ -89,18 +89,18 @@ def _convolution(step: Convolve, env: Environment) -> Value:
     axes = env.ordered(set(env.order) - set(step.over))
     are_finite = _are_finite([image, kernel])
 
-    def chosen(value: Value) -> Value:
+    def or_zeros(value: Value) -> Value:
         zeros = lax.full_like(value.array, 0)
         return dataclasses.replace(value, array=lax.select(are_finite, value.array, zeros))
 
-    product = convolve(step, chosen(image), chosen(kernel), env, wide)
-    chosen_sum = env.cond(
+    product = convolve(step, or_zeros(image), or_zeros(kernel), env, wide)
+    total = env.cond(
         are_finite,
         lambda inner, ready: inner.vary([ready]),
         lambda inner, _: inner.vary([_added_up(fallback, axes, inner)]),
         env.spread(product, axes),
     )
-    return Value(chosen_sum[0], axes)
+    return Value(total[0], axes)
 
 
 def _are_finite(values: Sequence[Value]) -> Array:
