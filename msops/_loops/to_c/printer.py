@@ -33,11 +33,11 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.to_c.fused import fused
 from msops._loops.to_c.reductions import Updates, fixed_updates
+from msops._loops.to_c.reordering import gcc_confuses_iterations
 from msops._loops.to_c.strides import offset
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.text.syntax import SIGNS
 from msops._loops.to_c.threads import Captured, task_call, task_text
-from msops._loops.to_c.vectors import gcc_confuses_iterations
 
 _LANES = 32
 _FUSED_BYTES = 16
