@@ -2,19 +2,17 @@
 
     parallel i in 0 .. 400 {                    local table: float64[500] {
       parallel j in 0 .. 500 {                    parallel at in 0 .. 500 {
-        local c: float64[] {                        table[at] = cos(float64(at) * 0.1)
-          c[] = cos(float64(j) * 0.1)      ->     }
-          y[i, j] = x[i, j] * c[]                 parallel i in 0 .. 400 {
-        }                                           parallel j in 0 .. 500 {
-      }                                               local c: float64[] {
-    }                                                   c[] = table[j]
-                                                        y[i, j] = x[i, j] * c[]
-                                                        ...
+        y[i, j] = x[i, j]                           table[at] = cos(float64(at) * 0.1)
+          * cos(float64(j) * 0.1)      ->         }
+      }                                           parallel i in 0 .. 400 {
+    }                                               parallel j in 0 .. 500 {
+                                                      y[i, j] = x[i, j] * table[j]
+                                                      ...
 
 Weights of an interpolation, angles of a rotation or of a Fourier transform, and what is made of a
 parameter of the kernel are such values. A table has a dimension for each loop inside that they
-depend on. A compiler moves values of no loop out, but fills no tables, and leaves what is under a
-condition. A condition that chooses a value, such as a piecewise polynomial, is part of the value:
+depend on. A compiler moves out what no loop changes, but fills no tables, and leaves what is under
+a condition. A condition that chooses a value, such as a piecewise polynomial, is part of the value:
 compilers make no vectors of a loop with branches and gathers.
 
 Values are followed through the variables that hold them, up to those that the loop does not change.
@@ -95,13 +93,12 @@ def tabulate_values(kernel: Kernel) -> Kernel:
     body, _ = tables.body(kernel.body, Scope.of(kernel), ())
     if not tables.depths:
         return kernel
-    # First without the tables of values that are only a part of others, then without what fills
-    # these.
+    # The first drops stores to tables that nothing reads, the second what they were computed from.
     return unique_names(simplify(simplify(with_body(kernel, body))))
 
 
 class _Unknown(Exception):
-    """A value depends on what is not known."""
+    """A value depends on what changes."""
 
 
 @dataclass(eq=False)
@@ -377,10 +374,9 @@ class _Tables:
 
 
 def _is_long(value: Expr) -> bool:
-    """Returns whether a value takes many operations on floats, each counted once."""
-    parts = set(expressions(value))
-    is_constant = not (variables(value) or loads(value))
-    return sum(map(_effort, parts)) >= _LEAST_EFFORT and not is_constant
+    """Returns whether a value that is no constant takes many operations, each counted once."""
+    is_long = sum(map(_effort, set(expressions(value)))) >= _LEAST_EFFORT
+    return is_long and bool(variables(value) or loads(value))
 
 
 def _effort(part: Expr) -> int:
