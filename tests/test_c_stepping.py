@@ -38,14 +38,15 @@ def text_of(kernel: Kernel) -> str:
 
 
 def test_only_the_iterations_run_that_do_something() -> None:
-    assert text_of(checkered()) == textwrap.dedent("""\
+    first = "(((c - i) + 1) % 2) + (j * 2)"
+    assert text_of(checkered()).replace(first, "first") == textwrap.dedent("""\
         serial c in 0 .. 2 {
           parallel i in 0 .. 5 {
             parallel j in 0 .. 5 {
-              a[i, ((((c - i) + 1) % 2) + (j * 2)) + 1] = (a[i, (((c - i) + 1) % 2) + (j * 2)] + a[i, ((((c - i) + 1) % 2) + (j * 2)) + 2]) * r[i, ((((c - i) + 1) % 2) + (j * 2)) + 1]
+              a[i, (first) + 1] = (a[i, first] + a[i, (first) + 2]) * r[i, (first) + 1]
             }
           }
-        }""")  # noqa: E501
+        }""")
 
 
 @pytest.mark.parametrize("n", [3, 4, 5, 12, 13])
