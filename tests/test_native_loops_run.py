@@ -828,7 +828,7 @@ def test_what_a_local_holds_says_that_indices_are_in_range(tmp_path):
     assert "a[(int64_t)left]" in text
     assert "a[(int64_t)right]" in text
     # It is 0 where nothing is stored.
-    assert "a[ms_clamp((int64_t)(at - 1), 5)]" in text
+    assert "a[ms_clamp_i32(at - 1, 5)]" in text
 
 
 def test_a_bound_that_float32_cannot_hold_bounds_nothing(tmp_path):
@@ -867,8 +867,18 @@ def test_rows_given_by_data_may_leave_their_array(tmp_path):
     np.testing.assert_array_equal(y, want_y)
     np.testing.assert_array_equal(z, want_z)
     text = printed(prepared(parse_kernel(ROWS_OF_DATA))).text
-    assert "ms_clamp(k_1, 5)" in text
-    assert "ms_clamp(k, 5)" not in text
+    assert "ms_clamp_i64(k_1, 5)" in text
+    assert "ms_clamp_i64(k, 5)" not in text
+
+
+def test_an_index_of_32_bits_is_clamped_in_an_array_that_needs_more():
+    text = """kernel f(at: int32[4], x: int8[4294967296]) -> (y) {
+  buffer y: int8[4]
+  parallel i in 0 .. 4 {
+    y[i] = x[at[i]]
+  }
+}"""
+    assert "x[ms_clamp_i64((int64_t)at[i], 4294967296)]" in printed(parse_kernel(text)).text
 
 
 def test_rows_given_by_data_are_checked_on_request(tmp_path):

@@ -148,7 +148,7 @@ $inline int64_t $name(uint64_t i) {
 }""",
         # Nearest element, for indices that were not proven to be in range.
         "clamp": """
-$inline int64_t $name(int64_t i, int64_t size) {
+$inline $T $name($T i, $T size) {
   return i < 0 ? 0 : i >= size ? size - 1 : i;
 }""",
         "clamp_checked": """

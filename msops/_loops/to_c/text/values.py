@@ -469,14 +469,17 @@ class Values:
         return text if load.buffer in self.variables else self.from_storage(text, load.dtype)
 
     def _clamped(self, load: Load, axis: int, size: int) -> str:
-        text = self.index(load.indices[axis])
+        index = load.indices[axis]
         if not self.may_be_outside(load, axis, size):
-            return text
-        if not self.check_bounds:
-            return f"{self.helper('clamp')}({text}, {size})"
-        return (
-            f"{self.helper('clamp_checked')}({text}, {size}, {self.check(load, axis)}, ms_failed)"
-        )
+            return self.index(index)
+        if self.check_bounds:
+            arguments = f"{self.index(index)}, {size}, {self.check(load, axis)}, ms_failed"
+            return f"{self.helper('clamp_checked')}({arguments})"
+        # Vectors hold twice as many indices of 32 bits, and each loop variable has 64.
+        is_narrow = index.dtype == "int32" and is_within((0, size), dtype_range("int32"))
+        if is_narrow and not has_variable(index):
+            return f"{self.helper('clamp', 'int32')}({bare(self.value(index))}, {size})"
+        return f"{self.helper('clamp', 'int64')}({bare(self.index(index))}, {size})"
 
     def may_be_outside(self, access: Load | Store, axis: int, size: int) -> bool:
         """Returns whether an index has to be guarded."""
