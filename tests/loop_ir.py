@@ -129,6 +129,7 @@ from msops._loops.to_c.invariants import compute_invariants_once
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lane_sums import sum_in_lanes
 from msops._loops.to_c.lanes import put_rows_in_lanes
+from msops._loops.to_c.masked_sums import sum_under_masks
 from msops._loops.to_c.neighbours import gather_from_neighbours
 from msops._loops.to_c.networks import defer_nan_tests
 from msops._loops.to_c.outwards import move_parallel_loops_out
@@ -349,6 +350,7 @@ __all__ = [
     "sum_columns",
     "sum_in_lanes",
     "sum_in_variables",
+    "sum_under_masks",
     "tabulate_values",
     "tile_crossing_loops",
     "tile_products",

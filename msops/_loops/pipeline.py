@@ -53,6 +53,7 @@ from msops._loops.to_c.invariants import compute_invariants_once
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lane_sums import sum_in_lanes
 from msops._loops.to_c.lanes import put_rows_in_lanes
+from msops._loops.to_c.masked_sums import sum_under_masks
 from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.neighbours import gather_from_neighbours
 from msops._loops.to_c.networks import defer_nan_tests
@@ -169,6 +170,7 @@ PASSES_IN_PLACE: Passes = (
     ("localise temporaries", localise_temporaries),
     ("share among threads", share_among_threads),
     ("fill last vectors", fill_last_vectors),
+    ("sum under masks", sum_under_masks),
     ("sum in lanes", sum_in_lanes),
     ("mark vectors", mark_vectors),
     ("keep vectors in registers", keep_vectors_in_registers),

@@ -41,6 +41,7 @@ from msops._loops.ir.nodes import (
     Kernel,
     Load,
     Local,
+    Location,
     Stmt,
     Store,
     Var,
@@ -149,7 +150,7 @@ class _LaneSums:
             made += [part for own in parts for part in own]
             wider, width, count = parts[0], width // 2, 1
         rest = with_parts(self._loop, begin=self._first(least), kind="serial")
-        body = (*body, *map(_total, self._sums, wider), rest)
+        body = (*body, *map(lanes_in_total, self._sums, wider), rest)
         for part in made:
             body = (Local(part, body, location=self._loop.location),)
         return body
@@ -246,29 +247,54 @@ class _LaneSums:
     def _added(
         self, total: Buffer, one: Buffer, other: Buffer, first: int = 0, op: BinaryOp = "add"
     ) -> For:
-        """Returns the sum of two vectors.
-
-        Args:
-          total: where it goes.
-          one: the first lanes of it are added.
-          other: likewise, from another lane on.
-          first: that lane.
-          op: "add", or "sub" to subtract the other.
-        """
         lane = Var(self._names.fresh("lane"))
-        value = binary(op, _lanes(one, lane), _lanes(other, index("add", lane, integer(first))))
-        return self._over_lanes(lane, total, Store(total.name, (lane,), value))
+        return lanes_added(lane, total, one, other, first, op, self._loop.location)
 
     def _over_lanes(self, lane: Var, part: Buffer, *body: Stmt) -> For:
-        end = integer(part.shape[0])
-        return For(lane.name, integer(0), end, body, "parallel", location=self._loop.location)
+        return over_lanes(lane, part, body, self._loop.location)
+
+
+def over_lanes(lane: Var, part: Buffer, body: tuple[Stmt, ...], location: Location | None) -> For:
+    """Returns a loop over the lanes of a vector.
+
+    Args:
+      lane: its variable.
+      part: the vector.
+      body: what it does.
+      location: where in the source it comes from.
+    """
+    return For(lane.name, integer(0), integer(part.shape[0]), body, "parallel", location=location)
+
+
+def lanes_added(
+    lane: Var,
+    total: Buffer,
+    one: Buffer,
+    other: Buffer,
+    first: int,
+    op: BinaryOp,
+    location: Location | None,
+) -> For:
+    """Returns the sum of two vectors.
+
+    Args:
+      lane: the variable of the loop over their lanes.
+      total: where it goes.
+      one: the first lanes of it are added.
+      other: likewise, from another lane on.
+      first: that lane.
+      op: "add", or "sub" to subtract the other.
+      location: where in the source it comes from.
+    """
+    value = binary(op, _lanes(one, lane), _lanes(other, index("add", lane, integer(first))))
+    return over_lanes(lane, total, (Store(total.name, (lane,), value),), location)
 
 
 def _lanes(part: Buffer, at: Expr) -> Load:
     return Load(part.name, (at,), part.dtype)
 
 
-def _total(total: Buffer, part: Buffer) -> Store:
+def lanes_in_total(total: Buffer, part: Buffer) -> Store:
     """Returns the addition of all lanes of a vector to a variable."""
     values: list[Expr] = [_lanes(part, integer(lane)) for lane in range(part.shape[0])]
     while len(values) > 1:

@@ -1,0 +1,220 @@
+"""Sums whose length is data, as in a sparse product, in vectors whose last lanes may be off.
+
+    reduction k in first[i] .. first[i + 1] {
+      sum[] = sum[] + value[k] * x[column[k]]
+    }
+                         ->
+    local part: float32[8]
+    reduction k_group in 0 .. (first[i + 1] - first[i] + 7) // 8 {
+      local factor, factor_1: float32[8]
+      if (first[i] + 8 * k_group + 7 < first[i + 1]) {
+        parallel lane in 0 .. 8 {
+          factor[lane] = value[first[i] + 8 * k_group + lane]
+          factor_1[lane] = x[column[first[i] + 8 * k_group + lane]]
+        }
+      } else {
+        parallel lane in 0 .. 8 {
+          if (first[i] + 8 * k_group + lane < first[i + 1]) {
+            ...
+          } else {
+            factor[lane] = 0
+            factor_1[lane] = 0
+        }
+      }
+      parallel lane in 0 .. 8 { part[lane] = part[lane] + factor[lane] * factor_1[lane] }
+    }
+    sum[] = sum[] + (part[0] + part[4] + ..)
+
+A processor foresees the end of a loop from its ends before. Where lengths are data it is wrong once
+in most rows, and loses the time of about ten elements. A group of lanes has fewer ends to foresee,
+and its elements are loaded at once. This needs a processor that loads only some lanes of a vector
+(AVX-512); whole groups are apart, as masks hold up what waits for memory.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+
+from msops._base import processor
+from msops._loops.analysis.costs import estimated_trips
+from msops._loops.analysis.updates import Update
+from msops._loops.ir.algebra import add, mul
+from msops._loops.ir.building import binary, integer
+from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    BinaryOp,
+    Buffer,
+    Cast,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Var,
+    Within,
+)
+from msops._loops.ir.sizes import itemsize
+from msops._loops.ir.walk import (
+    Scope,
+    buffers_of,
+    loads,
+    rewrite,
+    rewrite_loops,
+    variables,
+)
+from msops._loops.passes.simplify import simplify
+from msops._loops.to_c.blocks import index
+from msops._loops.to_c.lane_sums import lanes_added, lanes_in_total, over_lanes
+from msops._loops.to_c.reductions import fixed_updates
+
+_LANES = 8
+"""Elements of a group: two of these are faster than one of 16, half of whose lanes are off."""
+_FEWEST_TRIPS = 3
+_MASKING_BYTES = 64
+"""The size of the vectors of processors that load only some lanes."""
+_DTYPES = ("float32", "float64")
+_EXACT = "int64"
+
+
+def sum_under_masks(kernel: Kernel) -> Kernel:
+    """Returns the kernel with such sums in groups of lanes."""
+    if processor.vector_bytes() < _MASKING_BYTES:
+        return kernel
+    names, buffers = Names(kernel), buffers_of(kernel)
+
+    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        update = _sum_of_data(loop, scope, buffers)
+        if update is None or estimated_trips(loop, scope) < _FEWEST_TRIPS:
+            return None
+        return _MaskedSum(loop, update, names).in_groups()
+
+    changed = rewrite_loops(kernel, change, "reduction")
+    return kernel if changed is kernel else simplify(unique_names(changed))
+
+
+class _MaskedSum:
+    """A sum whose length is data.
+
+    Args:
+      loop: a reduction whose body is one update.
+      update: that of a variable, by sums.
+      names: the names of the kernel.
+    """
+
+    def __init__(self, loop: For, update: Update, names: Names) -> None:
+        self._loop = loop
+        self._total = Buffer(update.target.buffer, (), update.target.dtype)
+        self._names = names
+        self._op: BinaryOp = "sub" if update.is_negated else "add"
+        self._group = names.fresh(f"{loop.var}_group")
+        self._part = self._vector("part")
+        match update.term:
+            case Binary(op="mul", left=left, right=right):
+                # A product is added in one rounding, and 0 where both factors are.
+                self._factors = {self._vector("factor"): left, self._vector("factor"): right}
+            case term:
+                self._factors = {self._vector("term"): term}
+
+    def in_groups(self) -> tuple[Stmt, ...]:
+        """Returns the sum in groups of lanes."""
+        loop = self._loop
+        span = index("sub", loop.end, loop.begin)
+        count = index("floordiv", index("add", span, integer(_LANES - 1)), integer(_LANES))
+        last = binary("lt", self._at(_number(_LANES - 1)), _exact(loop.end))
+        filled = If(last, (self._filled(),), (self._filled(is_masked=True),))
+        body: tuple[Stmt, ...] = (filled, self._added())
+        for factor in self._factors:
+            body = (Local(factor, body, location=loop.location),)
+        groups = For(self._group, integer(0), count, body, "reduction", location=loop.location)
+        return (Local(self._part, (groups, *self._in_total(self._part)), location=loop.location),)
+
+    def _vector(self, stem: str, lanes: int = _LANES) -> Buffer:
+        return Buffer(self._names.fresh(stem), (lanes,), self._total.dtype)
+
+    def _in_total(self, part: Buffer) -> tuple[Stmt, ...]:
+        """Returns what adds all lanes of a vector to the sum, by halves."""
+        lanes = part.shape[0] // 2
+        if lanes * itemsize(part.dtype) < processor.LEAST_VECTOR_BYTES:
+            return (lanes_in_total(self._total, part),)
+        half, location = self._vector("part", lanes), self._loop.location
+        lane = Var(self._names.fresh("lane"))
+        added = lanes_added(lane, half, part, part, lanes, "add", location)
+        return (Local(half, (added, *self._in_total(half)), location=location),)
+
+    def _at(self, lane: Expr) -> Expr:
+        """Returns the iteration of a lane of a group; the exact sum shows which are neighbours."""
+        first = add(_exact(self._loop.begin), mul(_exact(Var(self._group)), _number(_LANES)))
+        return add(first, lane)
+
+    def _filled(self, *, is_masked: bool = False) -> For:
+        """Returns the loop that computes the factors of all lanes, or 0 past the end."""
+        lane = Var(self._names.fresh("lane"))
+        at = self._at(_exact(lane))
+        narrow = Cast(at, INDEX_DTYPE)
+
+        def moved(expr: Expr) -> Expr:
+            if expr == Var(self._loop.var):
+                return narrow
+            return at if expr == Cast(narrow, _EXACT) else expr
+
+        body: tuple[Stmt, ...] = tuple(
+            Store(factor.name, (lane,), rewrite(value, moved), location=self._loop.location)
+            for factor, value in self._factors.items()
+        )
+        if is_masked:
+            none = tuple(Store(f.name, (lane,), Const(0.0, f.dtype)) for f in self._factors)
+            body = (If(binary("lt", at, _exact(self._loop.end)), body, none),)
+        return over_lanes(lane, self._part, body, self._loop.location)
+
+    def _added(self) -> For:
+        """Returns the loop that adds the products of all lanes."""
+        lane = Var(self._names.fresh("lane"))
+        term, *others = (_lanes(factor, lane) for factor in self._factors)
+        value = binary(self._op, _lanes(self._part, lane), functools.reduce(mul, others, term))
+        body = (Store(self._part.name, (lane,), value),)
+        return over_lanes(lane, self._part, body, self._loop.location)
+
+
+def _sum_of_data(loop: For, scope: Scope, buffers: Mapping[str, Buffer]) -> Update | None:
+    """Returns the update of a variable that a loop with data as bounds does, and nothing else."""
+    updates = fixed_updates(loop, scope.ranges, buffers)
+    is_open = any(loads(bound) for bound in (loop.begin, loop.end))
+    if not is_open or len(updates) != 1 or [type(stmt) for stmt in loop.body] != [Store]:
+        return None
+    ((_, indices), update), *_ = updates.items()
+    is_sum = update.op == "add" and update.target.dtype in _DTYPES and not indices
+    return update if is_sum and _is_proven(loop, update.term) else None
+
+
+def _is_proven(loop: For, term: Expr) -> bool:
+    """Returns whether all indices that move with a loop are known to be in range.
+
+    Then the number of groups does not wrap, or all their lanes are off.
+    """
+    moving = [
+        index
+        for load in loads(term)
+        for index in load.indices
+        if loop.var in variables(index)
+        and not any(loop.var in variables(inner) for inner in loads(index))
+    ]
+    return bool(moving) and all(isinstance(index, Within) for index in moving)
+
+
+def _lanes(vector: Buffer, lane: Var) -> Expr:
+    return Load(vector.name, (lane,), vector.dtype)
+
+
+def _exact(expr: Expr) -> Expr:
+    return Cast(expr, _EXACT)
+
+
+def _number(value: int) -> Const:
+    return Const(value, _EXACT)
