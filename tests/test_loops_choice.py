@@ -588,6 +588,14 @@ AVERAGED = """kernel averaged(x: float32[n, 56, 56]) -> (y) {
     }
   }
 }"""
+SHUFFLED = """kernel shuffled(x: float32[4, n, n]) -> (y) {
+  buffer y: float32[n, n]
+  serial i in 0 .. n {
+    serial j in 0 .. n {
+      y[i, j] = x[((i % 2) * 2) + (j % 2), i // 2, j // 2]
+    }
+  }
+}"""
 QUOTIENTS = """kernel quotients(x: int32[n, n], z: int32[n, n]) -> (y) {
   buffer y: int32[n, n]
   serial i in 0 .. n {
@@ -619,12 +627,14 @@ QUOTIENTS = """kernel quotients(x: int32[n, n], z: int32[n, n]) -> (y) {
         (QUOTIENTS, 1000, "XLA operations", 1.1e-3),
         (CHECKERED, 400, "native code", 78e-6),
         (LAYERED, 500, "native code", 0.1e-3),
+        (SHUFFLED, 800, "native code", 0.13e-3),
     ],
     ids=["a masked sum", "a product of a gathered factor", "a large factor", "pixels",
          "picked elements", "a function in vectors", "a function one by one", "powers",
          "remainders", "elements picked in branches", "elements gathered under masks",
          "a function in native vectors", "powers in native code", "remainders in native code",
-         "quotients in native code", "quotients", "every second element", "layers of pixels"],
+         "quotients in native code", "quotients", "every second element", "layers of pixels",
+         "quotients as indices"],
 )  # fmt: skip
 def test_estimates_are_near_what_was_measured(
     text: str, n: int, form: str, measured: float

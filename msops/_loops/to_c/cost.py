@@ -273,8 +273,9 @@ class NativeCosts:
         buffer, indices = access.buffer, access.indices
         if vector is None:
             return SECONDS_PER_SCALAR if indices else self._variable
+        picked = SECONDS_PER_PICKED if buffer in self._beyond_first else SECONDS_PER_SCALAR
         if any(vector.changes(load) for index in indices for load in loads(index)):
-            return SECONDS_PER_PICKED if buffer in self._beyond_first else SECONDS_PER_SCALAR
+            return picked
         functions = [affine(index, {vector.var}) for index in indices]
         if buffer in self._in_registers or not any(f is None or f.along for f in functions):
             # It stays in a register.
@@ -292,6 +293,8 @@ class NativeCosts:
         if step and abs(step) * size <= _LINE_BYTES:
             # As in pixels of three colours: the elements between are read, too.
             return SECONDS_PER_STEPPED * size
+        if step is None:
+            return picked
         if buffer not in self._large:
             return SECONDS_PER_TILED if buffer in self._beyond_first else SECONDS_PER_SCALAR
         # The loop around goes on along the cache lines, which are still in the cache.
