@@ -213,6 +213,36 @@ def test_nor_does_it_in_a_gradient() -> None:
         np.testing.assert_array_equal(got, want)
 
 
+MASKED_PRODUCT = """kernel k(a: float32[64, 96], w: float32[96, 48]) -> (c) {
+  buffer c: float32[64, 48]
+  serial y in 0 .. 64 { serial z in 0 .. 48 { serial k in 0 .. 96 {
+    if (((y + k) % 3) == 0) {
+      c[y, z] = c[y, z] + (a[y, k] * w[k, z]) } } } }
+}"""
+PADDED_IMAGES = """kernel k(a: float32[8, 64], w: float32[6, 8, 3]) -> (c) {
+  buffer c: float32[6, 64]
+  serial o in 0 .. 6 { serial y in 0 .. 64 { serial i in 0 .. 8 { serial k in 0 .. 3 {
+    if ((((y + k) - 1) >= 0) && (((y + k) - 1) < 64)) {
+      c[o, y] = c[o, y] + (a[i, (y + k) - 1] * w[o, i, k]) } } } } }
+}"""
+
+
+@pytest.mark.parametrize("text", [MASKED_PRODUCT, PADDED_IMAGES], ids=["product", "convolution"])
+def test_a_gradient_keeps_no_terms_that_are_not_computed(text: str) -> None:
+    kernel = parse_kernel(text)
+    function = build(to_raised(kernel))
+    inputs = [jax.ShapeDtypeStruct(b.shape, b.dtype) for b in kernel.parameters]
+
+    def gradient(*arrays: jax.Array) -> Any:
+        results, pull_back = jax.vjp(lambda *primals: function(*primals), *arrays)
+        return pull_back(results)
+
+    equations = jax.make_jaxpr(gradient)(*inputs).eqns
+    kept = [e.outvars for e in equations if e.primitive.name == "cond"]
+    assert kept
+    assert all(part.aval.size <= 64 * 96 for parts in kept for part in parts)
+
+
 @pytest.mark.parametrize("op", ["|", "&", "^", "*", "+"])
 def test_elements_with_gaps_between_them_are_combined_by_any_operation(op: str) -> None:
     text = f"""kernel k(a: int32[4, 2, 3]) -> (c) {{

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from functools import reduce
 
+import jax
 from jax import lax
 
 from msops._base.dtypes import as_dtype
@@ -120,7 +121,8 @@ def _added_up(step: Reduce, axes: Sequence[str], env: Environment) -> Array:
     """Returns a sum over axes that are left, one element of the longest other axis at a time.
 
     All at once, XLA would reserve memory for all terms even where it does not run this: each call
-    of the program then starts in memory that the system has yet to give it.
+    of the program then starts in memory that the system has yet to give it. A gradient computes the
+    terms again.
     """
     longest = max(step.over, key=env.extents.__getitem__)
     rest = [axis for axis in step.over if axis != longest]
@@ -134,7 +136,12 @@ def _added_up(step: Reduce, axes: Sequence[str], env: Environment) -> Array:
         return lax.add(total, masked.spread(term, axes))
 
     start = lax.full([env.extents[axis] for axis in axes], 0, as_dtype(step.value.dtype).dtype)
-    return others.fori_loop(summed.begin, summed.end, add, *env.vary([start]))
+
+    def total() -> Array:
+        return others.fori_loop(summed.begin, summed.end, add, *env.vary([start]))
+
+    # JAX's gradient would keep the factors of all terms, and where this is not run, zeros as large.
+    return jax.checkpoint(total)()
 
 
 def _filled(nest: Nest, env: Environment) -> Uniform | None:
