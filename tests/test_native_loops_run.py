@@ -828,7 +828,7 @@ def test_what_a_local_holds_says_that_indices_are_in_range(tmp_path):
     assert "a[(int64_t)left]" in text
     assert "a[(int64_t)right]" in text
     # It is 0 where nothing is stored.
-    assert "a[ms_clamp_i32(at - 1, 5)]" in text
+    assert "a[(int64_t)ms_clamp_i32(at - 1, 5)]" in text
 
 
 def test_a_bound_that_float32_cannot_hold_bounds_nothing(tmp_path):
@@ -879,6 +879,17 @@ def test_an_index_of_32_bits_is_clamped_in_an_array_that_needs_more():
   }
 }"""
     assert "x[ms_clamp_i64((int64_t)at[i], 4294967296)]" in printed(parse_kernel(text)).text
+
+
+def test_a_clamped_row_may_begin_beyond_32_bits():
+    text = """kernel f(at: int32[4], x: int8[65600, 32800]) -> (y) {
+  buffer y: int8[4]
+  parallel i in 0 .. 4 {
+    y[i] = x[at[i], at[i]]
+  }
+}"""
+    row, column = "(int64_t)ms_clamp_i32(at[i], 65600)", "(int64_t)ms_clamp_i32(at[i], 32800)"
+    assert f"x[{row} * 32800 + {column}]" in printed(parse_kernel(text)).text
 
 
 def test_rows_given_by_data_are_checked_on_request(tmp_path):

@@ -478,7 +478,7 @@ class Values:
         # Vectors hold twice as many indices of 32 bits, and each loop variable has 64.
         is_narrow = index.dtype == "int32" and is_within((0, size), dtype_range("int32"))
         if is_narrow and not has_variable(index):
-            return f"{self.helper('clamp', 'int32')}({bare(self.value(index))}, {size})"
+            return f"(int64_t){self.helper('clamp', 'int32')}({bare(self.value(index))}, {size})"
         return f"{self.helper('clamp', 'int64')}({bare(self.index(index))}, {size})"
 
     def may_be_outside(self, access: Load | Store, axis: int, size: int) -> bool:
