@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import textwrap
 from pathlib import Path
 
@@ -187,3 +189,36 @@ def test_c_adds_up_what_the_interpreter_does(tmp_path: Path, dtype: str) -> None
             (got,) = call(library, after, source, inputs)
             (want,) = interpret(kernel, inputs)
             np.testing.assert_array_equal(got, want, err_msg=kernel_text(kernel))
+
+
+AT_THE_END = """
+import ctypes, mmap
+import jax, numpy as np
+import msops
+
+def capped(first, count, value, w):
+    y = output_tensor((2,), "float32")
+    for i in range(2):
+        for k in range(min(count[i], 9)):
+            y[i] += value[first[i] + k] * w[first[i] + k]
+    return y
+
+PAGE = mmap.PAGESIZE
+memory = mmap.mmap(-1, 2 * PAGE)
+value = np.frombuffer(memory, "float32")[: PAGE // 4]
+value[:] = 1
+start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+assert ctypes.CDLL(None).mprotect(ctypes.c_void_p(start + PAGE), ctypes.c_size_t(PAGE), 0) == 0
+op = msops.Custom(capped, func_type="akg", compile_attrs={"lower": "native"})
+given = jax.device_put(value, may_alias=True)
+print(given.unsafe_buffer_pointer() == start)
+n = len(value)
+print(op(np.int32([n - 9, 0, 0]), np.int32([9, 9]), given, np.ones(n, "float32")))
+"""
+
+
+def test_nothing_past_the_last_lane_is_read(tmp_path: Path) -> None:
+    script = tmp_path / "script.py"
+    script.write_text(AT_THE_END)
+    run = subprocess.run([sys.executable, script], capture_output=True, text=True)
+    assert (run.returncode, run.stdout) == (0, "True\n[9. 9.]\n"), run.stderr

@@ -33,7 +33,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.to_c.fused import fused
 from msops._loops.to_c.reductions import Updates, fixed_updates
-from msops._loops.to_c.reordering import gcc_confuses_iterations
+from msops._loops.to_c.reordering import gcc_confuses_iterations, gcc_fills_masks
 from msops._loops.to_c.strides import offset
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.text.syntax import SIGNS
@@ -72,6 +72,12 @@ class CPrinter(Statements):
         if stmt.vector == "registers" and self.values.are_inside(stmt):
             return self._in_registers(stmt)
         return self.marked_loop(stmt, self._pragmas(stmt))
+
+    def bound(self, stmt: For, name: str, value: str) -> list[str]:
+        """Returns the definition of a variable with the end of a loop; see `gcc_fills_masks`."""
+        if not gcc_fills_masks(stmt):
+            return super().bound(stmt, name, value)
+        return [f"int64_t {name} = {value};", f'__asm__("" : "+r"({name}));']
 
     def loop_body(self, stmt: For) -> list[str]:
         """Returns the lines inside a loop."""

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from msops._loops.analysis.affine import affine
 from msops._loops.analysis.costs import fixed_trips
-from msops._loops.ir.nodes import Buffer, For, Load, Stmt, Store
+from msops._loops.ir.nodes import Buffer, For, If, Load, Stmt, Store
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
@@ -99,6 +99,19 @@ def gcc_confuses_iterations(loop: For, buffers: Mapping[str, Buffer]) -> bool:
                 ):
                     return True
     return False
+
+
+def gcc_fills_masks(loop: For) -> bool:
+    """Returns whether a loop should not be unrolled, as conditions in its vectors become numbers.
+
+    gcc 12 takes a masked load whose mask it knows for a whole vector of memory, of which it then
+    drops lanes. It knows masks once it has unrolled a loop over groups, where the last group has
+    one element. The vector may reach beyond the end of the array, and of mapped memory.
+    """
+    return any(
+        isinstance(inner, For) and inner.vector and any(isinstance(s, If) for s in inner.body)
+        for inner in statements(loop.body)
+    )
 
 
 def _are_neighbours(

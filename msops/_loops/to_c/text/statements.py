@@ -93,10 +93,14 @@ class Statements:
         before = []
         if loads(stmt.end):
             # The body may write what the bound reads, so the bound is computed before the loop.
-            before = [f"const int64_t ms_end_{name} = {end};"]
+            before = self.bound(stmt, f"ms_end_{name}", end)
             end = f"ms_end_{name}"
         head = f"for (int64_t {name} = {begin}; {name} < {end}; ++{name}) {{"
         return [*before, *marks, head, *indented(self.loop_body(stmt)), "}"]
+
+    def bound(self, stmt: For, name: str, value: str) -> list[str]:
+        """Returns the definition of a variable with the end of a loop."""
+        return [f"const int64_t {name} = {value};"]
 
     def loop_body(self, stmt: For) -> list[str]:
         """Returns the lines inside a loop, where the range of its variable is known."""
