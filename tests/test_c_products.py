@@ -164,7 +164,7 @@ def test_rows_that_write_what_later_terms_read_stay(parts: dict[str, str]) -> No
     "parts",
     [
         {"dtype": "int32"},
-        {"rows": "0 .. 7"},
+        {"rows": "0 .. 3"},
         {"end": "7"},
         {"columns": "1"},
         {"right": "b[j, k]"},

@@ -71,6 +71,7 @@ from msops._loops.to_c.tiles import Tile
 _PARTS_BYTES = 1 << 15
 """Bytes of the sums of a block: they stay in the first-level cache."""
 _FEWEST_TERMS = 8
+_FEWEST_ROWS = 4
 MOST_OPERATIONS = 6
 """Operations of a term, as of a sum of two products; more take longer than fetching elements."""
 DTYPES = ("float32", "float64")
@@ -118,7 +119,7 @@ class _Products:
             return None
         (inside,) = scope.inside(loop)
         found = [
-            each
+            _with_even_rows(each, loop)
             for each in _sums(loop.body, inside)
             if self.is_worth_it(each, loop, scope) and self._is_early(loop, each)
         ]
@@ -133,7 +134,8 @@ class _Products:
         """Returns whether the rows of a sum share loads, and tiles can hold the sum."""
         if found.store.value.dtype not in DTYPES or found.update.op != "add":
             return False
-        if mean_trips(loop, scope.ranges) < 2 * found.rows or not _is_short(found.update.term):
+        fewest = _FEWEST_ROWS if found.is_vector and fixed_trips(loop) else 2 * found.rows
+        if mean_trips(loop, scope.ranges) < fewest or not _is_short(found.update.term):
             return False
         bounds = [bound for part in found.nest for bound in (part.begin, part.end)]
         if any(loads(bound) or coefficient(bound, loop.var) is None for bound in bounds):
@@ -243,6 +245,14 @@ def sum_in(stmt: Stmt, scope: Scope) -> Sum | None:
     update = sum_of(stmt)
     rows = ROWS if nest and nest[-1].kind == "parallel" else DOTS
     return Sum(tuple(nest), stmt, update, scope.ranges, rows) if update else None
+
+
+def _with_even_rows(found: Sum, loop: For) -> Sum:
+    """Returns a sum with tiles of about the same size, if only one or two go over a loop."""
+    trips = fixed_trips(loop)
+    if not found.is_vector or trips is None or trips >= 2 * found.rows:
+        return found
+    return replace(found, rows=-(-trips // -(-trips // found.rows)))
 
 
 def _is_short(term: Expr) -> bool:
