@@ -144,6 +144,16 @@ def test_loops_in_any_order_and_sums_of_elements_do(body: str, order: str) -> No
     assert "k_columns[c, p, q, o" in text
 
 
+def test_sums_may_be_of_every_second_element() -> None:
+    text = kernel_text(image(IN_PLACE, guard=INSIDE)).replace(
+        "float32[16, 8, 8]", "float32[16, 15, 8]"
+    )
+    kernel = parse_kernel(text.replace("b[o, i, j]", "b[o, i * 2, j]"))
+    assert "k_columns" in body_of(arranged_apart(transpose_factors, kernel))
+    meeting = parse_kernel(text.replace("b[o, i, j]", "b[o, i + j, 0]"))
+    assert transpose_factors(meeting) is meeting
+
+
 def test_two_loads_share_a_copy() -> None:
     term = "s[] = s[] + ((a[c, 2 * i] * k[o, c, p]) * k[o, c, 2 - p])"
     text = body_of(arranged_apart(transpose_factors, row(term=term)))
