@@ -79,6 +79,35 @@ def test_bounds_that_move_are_counted_from_zero(bounds: str, at: str) -> None:
     assert "p in 0 .. 3" in found
 
 
+FILTER = """kernel filter(a: float64[{n}], d: float64[{n}]) -> (k) {{
+  buffer k: float64[3]
+  parallel p in 0 .. 3 {{ reduction i in 0 .. {n} {{
+    if ((0 <= ((i + p) - 1)) && (((i + p) - 1) < {n})) {{
+      k[p] = k[p] + (d[i] * a[(i + p) - 1])
+    }}
+  }} }}
+}}"""
+
+
+def test_sums_over_the_positions_of_a_window_are_split_where_it_lies_inside() -> None:
+    text = body_of(arranged_apart(partition_windows, parse_kernel(FILTER.format(n=40))))
+    whole = "reduction i_1 in 1 .. 39 {\n    k[p] = k[p] + (d[i_1] * a[(i_1 + p) - 1])\n  }"
+    assert whole in text
+    assert text.count("if (") == 2
+
+
+def test_sums_over_few_positions_stay() -> None:
+    kernel = parse_kernel(FILTER.format(n=5))
+    assert partition_windows(kernel) is kernel
+
+
+def test_a_third_of_the_positions_may_be_at_the_border() -> None:
+    found = loops_of(row(n=7, taps=3, bounds="0 .. 3", at="((i + p) - 1)", c=16))
+    assert [loop for loop in found if loop.startswith("i")] == ["i in 1 .. 6"]
+    kernel = row(n=5, taps=3, bounds="0 .. 3", at="((i + p) - 1)", c=16)
+    assert partition_windows(kernel) is kernel
+
+
 def test_loops_around_an_image_are_nests() -> None:
     at = "a[c, (i + p) - 1, (j + q) - 1]"
     rows, columns = "max(0, 1 - i) .. min(3, 21 - i)", "max(0, 1 - j) .. min(3, 25 - j)"

@@ -42,8 +42,10 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference, sides_of
 from msops._loops.to_c.blocks import from_zero
-from msops._loops.to_c.partitioning import MOST_AT_BORDER, ends_of, within
+from msops._loops.to_c.partitioning import ends_of, within
 
+_MOST_AT_BORDER = 1 / 3
+"""The part of the positions whose windows are not whole."""
 _MOST_PIECES = 5
 """Of a loop that is split."""
 _MOST_STATEMENTS = 40
@@ -61,9 +63,10 @@ _MOST_CASES = 32
 def partition_windows(kernel: Kernel) -> Kernel:
     """Returns the kernel with loops split where parts of windows begin to lie outside."""
     around = rewrite_loops(kernel, _around_windows, "parallel")
-    if around is kernel:
+    positions = rewrite_loops(around, _over_positions, "reduction")
+    if positions is kernel:
         return kernel
-    along = rewrite_loops(simplify(unique_names(around)), _along_window, "reduction")
+    along = rewrite_loops(simplify(unique_names(positions)), _along_window, "reduction")
     counted = simplify(rewrite_loops(simplify(unique_names(along)), _from_zero, "reduction"))
     # Where its term was zero, what is left of a sum is no update.
     return simplify(with_body(counted, rewrite_statements(counted.body, _unless_idle, Store)))
@@ -119,7 +122,7 @@ def _spans(loop: For, scope: Scope) -> list[Span]:
     }
     pieces = _pieces(loop, points)
     longest = max(last - first for first, last in pieces)
-    return pieces if longest >= (1 - MOST_AT_BORDER) * (span[1] - span[0]) else []
+    return pieces if longest >= (1 - _MOST_AT_BORDER) * (span[1] - span[0]) else []
 
 
 def _longest_sum(body: tuple[Stmt, ...], ranges: Ranges) -> int:
@@ -136,7 +139,17 @@ def _longest_sum(body: tuple[Stmt, ...], ranges: Ranges) -> int:
     return longest
 
 
-def _along_window(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+def _over_positions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+    """Returns the pieces of a sum over the positions of windows; None if it stays.
+
+    Such are the gradients of a filter: each of its elements has a sum over the image.
+    """
+    pieces = _along_window(loop, scope) or ()
+    longest = max((fixed_trips(piece) or 0 for piece in pieces), default=0)
+    return pieces if longest >= (1 - _MOST_AT_BORDER) * (fixed_trips(loop) or 1) else None
+
+
+def _along_window(loop: For, scope: Scope) -> tuple[For, ...] | None:
     """Returns the pieces of a loop along one side of a window; None if it stays."""
     if not fixed_trips(loop) or len(statements(loop.body)) > _MOST_STATEMENTS:
         return None
