@@ -90,6 +90,7 @@ from msops._loops.oracle.tokens import TextError
 from msops._loops.oracle.verify import IRError, verify
 from msops._loops.passes.batching import batched
 from msops._loops.passes.forward_locals import forward_indices, forward_locals, forward_terms
+from msops._loops.passes.gather_windows import gather_windows
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
@@ -287,6 +288,7 @@ __all__ = [
     "fuse_rows",
     "fusing",
     "gather_from_neighbours",
+    "gather_windows",
     "group_terms",
     "interchange_updates",
     "interpret",

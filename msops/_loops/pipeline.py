@@ -31,6 +31,7 @@ from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import accesses_in, buffers_of, statements
 from msops._loops.passes.batching import batched
 from msops._loops.passes.forward_locals import forward_indices, forward_locals, forward_terms
+from msops._loops.passes.gather_windows import gather_windows
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
@@ -209,6 +210,7 @@ def passes_to_gradient(wanted: tuple[bool, ...] | None) -> Passes:
         ("mark reversed loops", mark_loops),
         ("ascend", ascend),
         ("simplify the gradient", simplify),
+        ("gather windows", gather_windows),
     )
 
 

@@ -56,8 +56,7 @@ def forward_terms(kernel: Kernel) -> Kernel:
     """
 
     def wants(value: Expr, reads: int) -> bool:
-        is_call = any(isinstance(part, FunctionCall) for part in expressions(value))
-        return reads <= 1 or (not is_call and arithmetic(value) * reads <= _TERM_LIMIT)
+        return reads <= 1 or _is_quick(value, reads)
 
     def loop(loop: For, _: Scope) -> tuple[Stmt, ...] | None:
         match _forwarded(loop.body, wants):
@@ -66,6 +65,11 @@ def forward_terms(kernel: Kernel) -> Kernel:
         return None
 
     return rewrite_loops(kernel, loop, "reduction")
+
+
+def quick_values_forwarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Returns statements with locals forwarded whose values take few operations each time."""
+    return _forwarded(body, _is_quick)
 
 
 def forward_indices(kernel: Kernel) -> Kernel:
@@ -78,6 +82,11 @@ def forward_indices(kernel: Kernel) -> Kernel:
         lambda value, _: value.dtype in ("int32", "int64") and not loads(value),
     )
     return with_body(kernel, body)
+
+
+def _is_quick(value: Expr, reads: int) -> bool:
+    is_call = any(isinstance(part, FunctionCall) for part in expressions(value))
+    return not is_call and arithmetic(value) * reads <= _TERM_LIMIT
 
 
 def _forwarded(body: tuple[Stmt, ...], wants: Callable[[Expr, int], bool]) -> tuple[Stmt, ...]:
