@@ -180,8 +180,8 @@ UPDATES = (
     "sum[] = (sum[] + a[i, j]) - b[j]",
     "sum[] = sum[] + {dtype}(j)",
     "sum[] = sum[] + abs(a[i, j])",
-    "sum[] = sum[] + a[n[i], j]",
-    "sum[] = sum[] + b[min(j + n[i], 79)]",
+    "sum[] = sum[] + a[int32(n[i]) % 7, j]",
+    "sum[] = sum[] + b[min(j + int32(n[i]), 79)]",
     "sum[] = sum[] + ((a[i, j] < b[j]) ? a[i, j] : b[j])",
     "sum[] = sum[] + a[i, j] more[] = more[] - b[j]",
     "d[i, j] = a[i, j] sum[] = sum[] + (a[i, j] * b[j])",
@@ -192,7 +192,7 @@ BOUNDS = [
     ("0", "64"),
     ("3", "80"),
     ("1", "9"),
-    ("0", "n[i]"),
+    ("0", "int32(n[i])"),
     ("i", "(70 - i)"),
     ("(int32(n[i]) // 2)", "80"),
 ]
@@ -201,7 +201,10 @@ BOUNDS = [
 @settings(max_examples=examples(60), deadline=None)
 @given(
     begin=st.integers(0, 12),
-    end=st.one_of(st.integers(20, 80).map(str), st.sampled_from(["(i + 50)", "n[i]", "(60 - i)"])),
+    end=st.one_of(
+        st.integers(20, 80).map(str),
+        st.sampled_from(["(i + 50)", "min(int32(n[i]), 80)", "(60 - i)"]),
+    ),
     counts=st.just("uint8"),
     update=st.sampled_from(UPDATES),
     dtype=st.sampled_from(["float32", "float64"]),

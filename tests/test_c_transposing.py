@@ -221,7 +221,7 @@ def test_others_stay(parts: dict[str, Any]) -> None:
     body=st.sampled_from([IN_LOCAL, IN_PLACE]),
     order=st.permutations("oij").map("".join),
     value=st.sampled_from([ELEMENT, f"({INSIDE} ? {ELEMENT} : 0.0:{{dtype}})",
-                           "a[c, min(max({at[0]}, 0), {h} - 1), q]"]),
+                           "a[c, min(max({at[0]}, 0), {h} - 1), min(q, {w} - 1)]"]),
     h=st.integers(1, 9), w=st.integers(1, 9), step=st.integers(1, 3), before=st.integers(0, 2),
     channels=st.integers(1, 5), c=st.integers(1, 3), dtype=st.sampled_from(["float32", "float64"]),
 )  # fmt: skip
