@@ -661,6 +661,30 @@ def test_distribute_moves_what_is_run_in_order_outside() -> None:
         """)
 
 
+@pytest.mark.parametrize("end", ["n[i]", "int32(max(int64(n[i]) - 2:int64, -4:int64))"])
+def test_distribute_runs_through_no_iterations_of_unknown_number(end: str) -> None:
+    got = changed(
+        distribute,
+        """
+        serial i in 0 .. 8 {
+          serial j in 0 .. END {
+            out[i, 0] = (out[i, 0] * a[i, j]) + 1.0:float32
+          }
+        }
+        """.replace("END", end),
+    )
+    assert got == text(
+        """
+        buffer out: float32[8, 8]
+        serial i in 0 .. 8 {
+          serial j in 0 .. END {
+            out[i, 0] = (out[i, 0] * a[i, j]) + 1.0:float32
+          }
+        }
+        """.replace("END", end)
+    )
+
+
 def test_distribute_keeps_the_last_of_iterations_that_overwrite() -> None:
     got = changed(
         distribute,

@@ -140,9 +140,12 @@ def nested_ranges(loops: Iterable[For], outer: Ranges) -> dict[str, Range]:
 
 
 def is_known(limits: Range) -> bool:
-    """Returns whether a range of a loop variable is narrower than what is assumed of any value."""
+    """Returns whether a range of a loop variable is far from what is assumed of any value.
+
+    A bound such as ``x[b] - 1`` is as little known as ``x[b]``.
+    """
     first, last = dtype_range(INDEX_DTYPE)
-    return first < limits[0] and limits[1] + 1 < last
+    return first // 2 <= limits[0] and limits[1] <= last // 2
 
 
 def is_within(inner: Range, outer: Range) -> bool:
