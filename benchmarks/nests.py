@@ -109,8 +109,7 @@ class Measured:
     @property
     def loss_by_estimate(self) -> float:
         """The time of the form that the estimates choose over that of our faster form."""
-        is_native = self.estimates.native_among_others < self.estimates.xla
-        return self._over_faster("native" if is_native else "xla")
+        return self._over_faster("native" if self.estimates.is_native_faster else "xla")
 
     def _over_faster(self, form: str) -> float:
         return self.ms[form] / min(self.ms["native"], self.ms["xla"])
