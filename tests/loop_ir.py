@@ -37,6 +37,7 @@ from msops._loops.frontends.tvm import lower as lower_tvm
 from msops._loops.frontends.tvm import specialise as specialise_tvm
 from msops._loops.gradient import recording
 from msops._loops.gradient.ascend import ascend
+from msops._loops.gradient.gather_windows import gather_windows
 from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
 from msops._loops.gradient.reverse import reverse
 from msops._loops.gradient.rules import RULES as GRADIENT_RULES
@@ -90,7 +91,6 @@ from msops._loops.oracle.tokens import TextError
 from msops._loops.oracle.verify import IRError, verify
 from msops._loops.passes.batching import batched
 from msops._loops.passes.forward_locals import forward_indices, forward_locals, forward_terms
-from msops._loops.passes.gather_windows import gather_windows
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals

@@ -21,7 +21,7 @@ ADDED = """kernel added(g: {dtype}[{o}, {n}], w: {dtype}[{o}, {c}, {taps}], x: {
   parallel o in 0 .. {o} {{
     reduction i in 0 .. {n} {{
       local t: {dtype}[] {{
-        t[] = g[o, i]
+        t[] = {value}
         parallel c in 0 .. {c} {{ parallel p in 0 .. {taps} {{ {body} }} }}
       }}
     }}
@@ -29,8 +29,18 @@ ADDED = """kernel added(g: {dtype}[{o}, {n}], w: {dtype}[{o}, {c}, {taps}], x: {
 }}"""
 OF_IMAGE = "dx[c, {at}] = dx[c, {at}] + (t[] * w[o, c, p])"
 OF_FILTER = "dw[o, c, p] = dw[o, c, p] + (t[] * x[c, {at}])"
+ON_DATA = "if ((g[0, i] > w[0, 0, 0])) {{ {body} }}"
 INSIDE = "if ((({at}) >= 0) && (({at}) < {size})) {{ {body} }}"
-PARTS = {"dtype": "float32", "o": 4, "c": 3, "n": 70, "taps": 3, "size": 72, "at": "i + p"}
+PARTS = {
+    "dtype": "float32",
+    "o": 4,
+    "c": 3,
+    "n": 70,
+    "taps": 3,
+    "size": 72,
+    "at": "i + p",
+    "value": "g[o, i]",
+}
 
 
 def added(*updates: str, guard: str = "{body}", **parts: Any) -> Kernel:
@@ -99,7 +109,9 @@ def test_loops_that_add_to_both_become_two() -> None:
         ((OF_IMAGE,), {"at": "(2 * i) + (p * i)", "size": 300}),
         ((OF_IMAGE,), {"at": "(7 * i) + p", "size": 500}),
         ((OF_IMAGE.replace("+ (t", "* (t"),), {}),
-        ((OF_IMAGE.replace("(t[]", "(exp(t[])"), "dw[o, c, p] = t[]"), {}),
+        ((OF_IMAGE, "dw[o, c, p] = t[]"), {}),
+        ((OF_IMAGE,), {"value": "exp(g[o, i])"}),
+        ((OF_IMAGE,), {"at": "(i * 1073741824) + (p * 1073741824)"}),
         ((OF_IMAGE.replace("w[o, c, p]", "dw[o, c, p]"), OF_FILTER), {}),
         ((OF_IMAGE.replace("dx[c, {at}]", "dx[p, {at}]"),), {}),
         ((OF_FILTER,), {"n": 40}),
@@ -108,6 +120,7 @@ def test_loops_that_add_to_both_become_two() -> None:
         ((OF_IMAGE, OF_FILTER.replace("t[] * ", "")), {}),
     ],
     ids=["one term", "mostly borders", "an uneven step", "a large step", "products", "a store",
+         "a function in a local", "an index that wraps",
          "a sum that is read", "a diagonal", "few positions", "no window", "no product",
          "one of two"],
 )  # fmt: skip
@@ -124,11 +137,12 @@ def test_other_loops_stay(updates: tuple[str, ...], parts: dict[str, Any]) -> No
     spread=st.integers(-2, 3).filter(bool),
     cut=st.none() | st.tuples(st.integers(-3, 9), st.integers(-5, 5)),
     is_negated=st.booleans(),
+    is_on_data=st.booleans(),
     dtype=st.sampled_from(["float32", "float64", "int32"]),
 )
 def test_gathered_windows_mean_the_same(
     updates: tuple[str, ...], taps: int, step: int, spread: int, cut: tuple[int, int] | None,
-    is_negated: bool, dtype: str,
+    is_negated: bool, is_on_data: bool, dtype: str,
 ) -> None:  # fmt: skip
     lasts = (69 * step, (taps - 1) * spread)
     first, size = sum(min(last, 0) for last in lasts), 1 + sum(map(abs, lasts))
@@ -138,6 +152,7 @@ def test_gathered_windows_mean_the_same(
     if is_negated:
         updates = tuple(update.replace("+ (t", "- (t") for update in updates)
     guard = INSIDE if cut else "{body}"
+    guard = ON_DATA.replace("{body}", guard) if is_on_data else guard
     kernel = added(*updates, at=at, guard=guard, taps=taps, size=size + more, dtype=dtype)
     arranged_apart(gather_windows, kernel)
 

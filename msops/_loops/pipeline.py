@@ -23,6 +23,7 @@ from msops._loops.analysis.findings import LoopFinding
 from msops._loops.analysis.kinds import Kinds, find_kinds
 from msops._loops.analysis.unwritten import find_overwritten, find_unwritten
 from msops._loops.gradient.ascend import ascend
+from msops._loops.gradient.gather_windows import gather_windows
 from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
 from msops._loops.gradient.reverse import reverse
 from msops._loops.gradient.starts import store_first_terms
@@ -31,7 +32,6 @@ from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import accesses_in, buffers_of, statements
 from msops._loops.passes.batching import batched
 from msops._loops.passes.forward_locals import forward_indices, forward_locals, forward_terms
-from msops._loops.passes.gather_windows import gather_windows
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
