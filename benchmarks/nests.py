@@ -109,7 +109,7 @@ class Measured:
     @property
     def loss_by_estimate(self) -> float:
         """The time of the form that the estimates choose over that of our faster form."""
-        return self._over_faster("native" if self.estimates.is_native_faster else "xla")
+        return self._over_faster("native" if self.estimates.prefers_native else "xla")
 
     def _over_faster(self, form: str) -> float:
         return self.ms[form] / min(self.ms["native"], self.ms["xla"])

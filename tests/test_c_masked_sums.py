@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 import textwrap
@@ -215,6 +216,12 @@ print(given.unsafe_buffer_pointer() == start)
 n = len(value)
 print(op(np.int32([n - 9, 0, 0]), np.int32([9, 9]), given, np.ones(n, "float32")))
 """
+
+
+def test_the_number_of_groups_is_hidden_from_gcc() -> None:
+    kernel = run_passes(parse_kernel(ROWS.format(**PARTS)), PASSES_TO_C)
+    text = printed(kernel, 0).text
+    assert re.search(r'__asm__\(""\ : "\+r"\(ms_end_k_group\)\);', text)
 
 
 def test_nothing_past_the_last_lane_is_read(tmp_path: Path) -> None:

@@ -140,9 +140,9 @@ def nested_ranges(loops: Iterable[For], outer: Ranges) -> dict[str, Range]:
 
 
 def is_known(limits: Range) -> bool:
-    """Returns whether a range of a loop variable is far from what is assumed of any value.
+    """Returns whether both ends of a range lie within half the range of a loop variable.
 
-    A bound such as ``x[b] - 1`` is as little known as ``x[b]``.
+    Wider ones come from data, such as ``x[b]`` or ``x[b] - 1``.
     """
     first, last = dtype_range(INDEX_DTYPE)
     return first // 2 <= limits[0] and limits[1] <= last // 2

@@ -4,9 +4,8 @@
       sum[] = sum[] + value[k] * x[column[k]]
     }
                          ->
-    local part: float32[8]
+    local part, factor, factor_1: float32[8]
     reduction k_group in 0 .. (first[i + 1] - first[i] + 7) // 8 {
-      local factor, factor_1: float32[8]
       if (first[i] + 8 * k_group + 7 < first[i + 1]) {
         parallel lane in 0 .. 8 {
           factor[lane] = value[first[i] + 8 * k_group + lane]
@@ -19,16 +18,17 @@
           } else {
             factor[lane] = 0
             factor_1[lane] = 0
+          }
         }
       }
       parallel lane in 0 .. 8 { part[lane] = part[lane] + factor[lane] * factor_1[lane] }
     }
-    sum[] = sum[] + (part[0] + part[4] + ..)
+    sum[] = sum[] + (the sum of all lanes of part)
 
-A processor foresees the end of a loop from its ends before. Where lengths are data it is wrong once
-in most rows, and loses the time of about ten elements. A group of lanes has fewer ends to foresee,
-and its elements are loaded at once. This needs a processor that loads only some lanes of a vector
-(AVX-512); whole groups are apart, as masks hold up what waits for memory.
+A processor predicts the end of a loop from its last runs. If lengths are data, it is wrong once in
+most rows. Groups of lanes have fewer ends to predict, and their elements are loaded at once. This
+needs a processor that loads only some lanes of a vector (AVX-512). Whole groups have a branch
+without masks: with a mask for each, sums over arrays beyond the caches take 1.7 times as long.
 """
 
 from __future__ import annotations

@@ -45,7 +45,8 @@ from msops._loops.to_c.blocks import from_zero
 from msops._loops.to_c.partitioning import ends_of, within
 
 _MOST_AT_BORDER = 1 / 3
-"""The part of the positions whose windows are not whole."""
+"""Largest share of the positions whose windows are not whole: 2 of 7 may be at the border. A loop
+whose iterations do little besides has a smaller one, see `partitioning`."""
 _MOST_PIECES = 5
 """Of a loop that is split."""
 _MOST_STATEMENTS = 40
@@ -140,13 +141,15 @@ def _longest_sum(body: tuple[Stmt, ...], ranges: Ranges) -> int:
 
 
 def _over_positions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-    """Returns the pieces of a sum over the positions of windows; None if it stays.
+    """Returns the pieces of a sum over the positions of windows, if most windows are whole.
 
     Such are the gradients of a filter: each of its elements has a sum over the image.
     """
-    pieces = _along_window(loop, scope) or ()
-    longest = max((fixed_trips(piece) or 0 for piece in pieces), default=0)
-    return pieces if longest >= (1 - _MOST_AT_BORDER) * (fixed_trips(loop) or 1) else None
+    pieces = _along_window(loop, scope)
+    if pieces is None:
+        return None
+    trips = [fixed_trips(piece) or 0 for piece in pieces]
+    return pieces if max(trips) >= (1 - _MOST_AT_BORDER) * sum(trips) else None
 
 
 def _along_window(loop: For, scope: Scope) -> tuple[For, ...] | None:

@@ -43,7 +43,7 @@ from msops._loops.passes.simplify import simplify
 
 _FEWEST_TRIPS = 32
 """Of a loop that is split."""
-MOST_AT_BORDER = 1 / 4
+_MOST_AT_BORDER = 1 / 4
 """The largest part of a loop's iterations that may be at a border."""
 _MOST_STATEMENTS = 200
 """Of a loop that is split: each is copied twice."""
@@ -84,7 +84,7 @@ def steady(loop: For) -> Span | None:
     if span is None or span[1] - span[0] < _FEWEST_TRIPS:
         return None
     first, last = _steady(loop, span)
-    fewest = (1 - MOST_AT_BORDER) * (span[1] - span[0])
+    fewest = (1 - _MOST_AT_BORDER) * (span[1] - span[0])
     return (first, last) if (first, last) != span and last - first >= fewest else None
 
 

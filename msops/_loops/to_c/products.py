@@ -72,6 +72,8 @@ _PARTS_BYTES = 1 << 15
 """Bytes of the sums of a block: they stay in the first-level cache."""
 _FEWEST_TERMS = 8
 _FEWEST_ROWS = 4
+"""Fewest rows of a tile of vectors. Seven positions of a convolution, as 4 and 3 rows, take 0.4 of
+the time that they take without tiles."""
 MOST_OPERATIONS = 6
 """Operations of a term, as of a sum of two products; more take longer than fetching elements."""
 DTYPES = ("float32", "float64")
@@ -248,7 +250,7 @@ def sum_in(stmt: Stmt, scope: Scope) -> Sum | None:
 
 
 def _with_even_rows(found: Sum, loop: For) -> Sum:
-    """Returns a sum with tiles of about the same size, if only one or two go over a loop."""
+    """Returns a sum whose tiles have about equally many rows, if the loop has less than two."""
     trips = fixed_trips(loop)
     if not found.is_vector or trips is None or trips >= 2 * found.rows:
         return found

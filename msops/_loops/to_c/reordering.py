@@ -102,11 +102,11 @@ def gcc_confuses_iterations(loop: For, buffers: Mapping[str, Buffer]) -> bool:
 
 
 def gcc_fills_masks(loop: For) -> bool:
-    """Returns whether a loop should not be unrolled, as conditions in its vectors become numbers.
+    """Returns whether gcc may read past the end of an array if it unrolls a loop over groups.
 
-    gcc 12 takes a masked load whose mask it knows for a whole vector of memory, of which it then
-    drops lanes. It knows masks once it has unrolled a loop over groups, where the last group has
-    one element. The vector may reach beyond the end of the array, and of mapped memory.
+    gcc 12 compiles a masked load whose mask it knows as a load of the whole vector, of which it
+    drops lanes (with -O3 and AVX-512). It knows the mask of the last group once it has written out
+    all groups, so the printer hides their number from it.
     """
     return any(
         isinstance(inner, For) and inner.vector and any(isinstance(s, If) for s in inner.body)

@@ -140,7 +140,7 @@ def _added_up(step: Reduce, axes: Sequence[str], env: Environment) -> Array:
     def total() -> Array:
         return others.fori_loop(summed.begin, summed.end, add, *env.vary([start]))
 
-    # JAX's gradient would keep the factors of all terms, and where this is not run, zeros as large.
+    # Else JAX's gradient would keep the factors of all terms, or zeros as large if this is not run.
     return jax.checkpoint(total)()
 
 
