@@ -213,6 +213,21 @@ def test_nor_does_it_in_a_gradient() -> None:
         np.testing.assert_array_equal(got, want)
 
 
+@pytest.mark.parametrize("target", ["c[i]", "c[0]"], ids=["an element", "a sum"])
+def test_a_factor_that_a_condition_excludes_has_no_gradient(target: str) -> None:
+    text = f"""kernel k(a: float32[4], w: float32[4], m: float32[4]) -> (c) {{
+      buffer c: float32[4]
+      serial i in 0 .. 4 {{ if (m[i] > 0.0:float32) {{
+        {target} = {target} + (a[i] * w[i]) }} }}
+    }}"""
+    a, w = np.array([1, 2, np.inf, 4], "float32"), np.array([5, np.nan, 6, 7], "float32")
+    m = np.array([1, 0, -1, 1], "float32")
+    _, pull_back = jax.vjp(build(to_raised(parse_kernel(text))), a, w, m)
+    of_a, of_w, _ = pull_back([np.ones(4, "float32")])
+    np.testing.assert_array_equal(of_a, [5, 0, 0, 7])
+    np.testing.assert_array_equal(of_w, [1, 0, 0, 4])
+
+
 MASKED_PRODUCT = """kernel k(a: float32[64, 96], w: float32[96, 48]) -> (c) {
   buffer c: float32[64, 48]
   serial y in 0 .. 64 { serial z in 0 .. 48 { serial k in 0 .. 96 {

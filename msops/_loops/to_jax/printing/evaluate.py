@@ -105,6 +105,9 @@ def _operands(op: str, exprs: Sequence[Expr], env: Environment) -> list[Value]:
     safe = operations.safe_operands(op)
     if not safe or env.mask is None or not is_float(exprs[0].dtype):
         return values
+    if op == "mul" and any(isinstance(expr, Const) for expr in exprs):
+        # Its derivative is that number.
+        return values
     mask, dtype = env.mask, exprs[0].dtype
     return [
         env.choose(mask, value, Value(constant(argument, dtype), ()))

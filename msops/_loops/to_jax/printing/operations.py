@@ -181,7 +181,13 @@ _REDUCTIONS: dict[str, Callable[[Array, Any], Array]] = {
     "xor": lax.reduce_xor,
 }
 
-_SAFE_OPERANDS = {"div": (1.0, 1.0), "pow": (1.0, 1.0), "floordiv": (0.5, 1.0), "mod": (0.5, 1.0)}
+_SAFE_OPERANDS = {
+    "mul": (1.0, 1.0),
+    "div": (1.0, 1.0),
+    "pow": (1.0, 1.0),
+    "floordiv": (0.5, 1.0),
+    "mod": (0.5, 1.0),
+}
 
 
 def safe_operands(op: str) -> tuple[float, ...]:
