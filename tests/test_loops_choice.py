@@ -713,7 +713,12 @@ def test_sums_that_meet_in_one_loop_cost_native_code_scalars() -> None:
 
 @pytest.mark.parametrize(
     ("native", "xla", "fusion", "chosen"),
-    [(1.2, 2.0, 2.0, "native"), (1.4, 2.0, 2.0, "xla"), (2.2, 2.0, 0.0, "native")],
+    [
+        (0.9, 2.0, 2.0, "native"),
+        (1.1, 2.0, 2.0, "xla"),
+        (2.2, 2.0, 0.0, "native"),
+        (2.4, 2.0, 0.0, "xla"),
+    ],
 )
 def test_half_of_what_fusing_could_save_counts(
     native: float, xla: float, fusion: float, chosen: Form
