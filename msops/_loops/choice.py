@@ -111,8 +111,9 @@ class Costs:
         It loses most if XLA fused all that it can, XLA's operations if it fused nothing. Where
         estimates are close although XLA fused all, XLA's operations lose more.
         """
-        if self.are_measured or self.native_among_others < self.xla:
-            return self.native_among_others < self.xla
+        is_less = self.native_among_others < self.xla
+        if self.are_measured or is_less:
+            return is_less
         alone = self.xla - SECONDS_PER_CALL
         return self.native + self.fusion - SECONDS_PER_CALL < CLOSE_FACTOR * alone
 

@@ -160,10 +160,10 @@ def _is_affine(index: Expr, loops: Mapping[str, For], ranges: Ranges) -> bool:
 
 
 def _in_whole_steps(added: _Added, names: Names) -> Iterator[_Added]:
-    """Yields parts of what is added whose windows have their elements whole steps apart.
+    """Yields parts of what is added, each with elements that are a multiple of the stride apart.
 
-    A window of three elements whose positions are two apart has one of two elements, with every
-    second element of the buffer, and one of one.
+    At stride 2, a window of three elements has two parts: the first and the third element, which
+    meet even elements of the buffer, and the second one, which meets odd ones.
     """
     for axis in range(len(added.update.target.indices)):
         *window, (_, factor) = added.along(axis) or [("", 1)]

@@ -77,6 +77,7 @@ from msops._loops.to_c.reductions import fixed_updates
 _LANES = 8
 """Elements of a group: two of these are faster than one of 16, half of whose lanes are off."""
 _FEWEST_TRIPS = 3
+"""Estimated elements of a sum. In groups, sums of 2 take twice as long, and sums of 3 as long."""
 _MASKING_BYTES = 64
 """The size of the vectors of processors that load only some lanes."""
 _DTYPES = ("float32", "float64")

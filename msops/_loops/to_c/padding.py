@@ -45,8 +45,7 @@ from msops._loops.to_c.blocks import from_zero
 from msops._loops.to_c.partitioning import ends_of, within
 
 _MOST_AT_BORDER = 1 / 3
-"""Largest share of the positions whose windows are not whole: 2 of 7 may be at the border. A loop
-whose iterations do little besides has a smaller one, see `partitioning`."""
+"""Largest share of the positions whose windows are not whole: 2 of 7 may be at the border."""
 _MOST_PIECES = 5
 """Of a loop that is split."""
 _MOST_STATEMENTS = 40
