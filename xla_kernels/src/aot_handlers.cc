@@ -5,6 +5,7 @@
 
 #include "call_frame.h"
 #include "call_site.h"
+#include "device_memory.h"
 #include "message.h"
 #include "parallel_for.h"
 #include "workspace_pool.h"

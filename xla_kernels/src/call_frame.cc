@@ -1,6 +1,6 @@
 #include "call_frame.h"
 
-#include <optional>
+#include <stdexcept>
 
 #include "call_table.h"
 #include "message.h"
@@ -38,16 +38,6 @@ void ReplaceNull(void** arrays, size_t count) {
   for (size_t i = 0; i < count; ++i) {
     if (!arrays[i]) arrays[i] = nothing;
   }
-}
-
-char* AllocateOnDevice(xla::ffi::ScratchAllocator* scratch, size_t size_bytes, size_t alignment,
-                       const std::string& who, const char* what) {
-  const std::optional<void*> block = scratch->Allocate(size_bytes, alignment);
-  if (block && *block) return static_cast<char*>(*block);
-  throw std::runtime_error(Explain(
-      who,
-      std::string("no device memory for ") + what + " of " + std::to_string(size_bytes) + " bytes",
-      {}, "Ask for less, or leave XLA more memory to allocate from."));
 }
 
 }  // namespace msops

@@ -139,10 +139,6 @@ xla::ffi::TypeId CallState<Platform, Call>::id = {};
 // pointers.
 void ReplaceNull(void** arrays, size_t count);
 
-// Returns device memory for the time of a call. Throws std::runtime_error if there is none.
-char* AllocateOnDevice(xla::ffi::ScratchAllocator* scratch, size_t size_bytes, size_t alignment,
-                       const std::string& who, const char* what);
-
 }  // namespace msops
 
 #endif  // MSOPS_CALL_FRAME_H_

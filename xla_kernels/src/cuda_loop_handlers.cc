@@ -2,6 +2,7 @@
 #include "call_frame.h"
 #include "call_table.h"
 #include "cuda_call.h"
+#include "device_memory.h"
 
 namespace msops {
 namespace {

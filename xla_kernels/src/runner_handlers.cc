@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "call_frame.h"
+#include "device_memory.h"
 #include "message.h"
 #include "runner_store.h"
 #include "workspace_pool.h"
@@ -123,7 +124,7 @@ class DeviceAllocator final : public RunnerBinding::Allocator {
  public:
   explicit DeviceAllocator(ffi::ScratchAllocator* scratch) : scratch_(scratch) {}
   void* Allocate(size_t size_bytes) override {
-    return scratch_->Allocate(size_bytes, WorkspacePool::kAlignment).value_or(nullptr);
+    return FindOnDevice(scratch_, size_bytes, WorkspacePool::kAlignment);
   }
 
  private:
