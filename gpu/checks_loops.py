@@ -63,11 +63,7 @@ def loop_checks(device: jax.Device) -> Iterator[tuple[str, Callable[[], Row]]]:
                     lambda case=case, lowering=lowering: run_gradient_check(case, lowering, device),
                 )
     for name in BESIDE:
-        for lowering in LOWERINGS:
-            yield (
-                f"{name}, {lowering}, beside jnp",
-                lambda name=name, lowering=lowering: run_speed_check(name, lowering, device),
-            )
+        yield f"{name}, beside jnp", lambda name=name: run_speed_check(name, device)
 
 
 def run_loop_check(case: Case, lowering: str, device: jax.Device) -> Row:
@@ -81,7 +77,8 @@ def run_loop_check(case: Case, lowering: str, device: jax.Device) -> Row:
             raise ValueError(f"expected the results on {device}")
         case.check(inputs, results)
         call_us = median_us(function, arrays, _TIMED_CALLS)
-    return Row(f"{case.name}, {lowering}", call_us=call_us)
+        name = f"{case.name}, {lowering}{_if_chosen(case, arrays, lowering)}"
+    return Row(name, call_us=call_us)
 
 
 def has_gradient(case: Case) -> bool:
@@ -104,17 +101,30 @@ def run_gradient_check(case: Case, lowering: str, device: jax.Device) -> Row:
     return Row(name, error)
 
 
-def run_speed_check(name: str, lowering: str, device: jax.Device) -> Row:
+def run_speed_check(name: str, device: jax.Device) -> Row:
     """Times a kernel and what one would write in its place, both compared with numpy."""
     case = BY_NAME[name]
     size, by_hand = BESIDE[name]
     inputs = case.inputs(np.random.default_rng(0), size)
     arrays = [jax.device_put(array, device) for array in inputs]
     times_us = []
-    for function in map(jax.jit, (loop_op(case, len(inputs), lowering), by_hand)):
+    for function in map(jax.jit, (loop_op(case, len(inputs), None), by_hand)):
         case.check(inputs, _as_tuple(function(*arrays)))
         times_us.append(median_us(function, arrays, _TIMED_CALLS))
-    return Row(f"{name}, {lowering}, beside jnp", call_us=times_us[0], beside_us=times_us[1])
+    row_name = f"{name}, {_chosen(case, arrays)}, beside jnp"
+    return Row(row_name, call_us=times_us[0], beside_us=times_us[1])
+
+
+def _if_chosen(case: Case, arrays: Sequence[jax.Array], lowering: str) -> str:
+    """Returns what a row says if msops would choose the form by itself."""
+    return ", chosen" if lowering == _chosen(case, arrays) else ""
+
+
+def _chosen(case: Case, arrays: Sequence[jax.Array]) -> str:
+    """Returns the form that msops chooses."""
+    op = _custom(case, len(arrays), None)
+    explained = op.explain(*arrays, *case.attributes.values()).splitlines()[0]
+    return "xla" if ": XLA operations" in explained else "native"
 
 
 def _gradients(
@@ -145,9 +155,15 @@ def _as_tuple(results: Any) -> tuple[Any, ...]:
     return results if isinstance(results, tuple) else (results,)
 
 
-def loop_op(case: Case, inputs: int, lowering: str) -> Callable[..., Any]:
-    """Returns a case as a function of its arrays, lowered in a given way."""
-    forced = {"lower": lowering}
+def loop_op(case: Case, inputs: int, lowering: str | None) -> Callable[..., Any]:
+    """Returns a case as a function of its arrays; `lowering` is None where msops is to choose."""
+    op = _custom(case, inputs, lowering)
+    return lambda *arrays: op(*arrays, *case.attributes.values())
+
+
+def _custom(case: Case, inputs: int, lowering: str | None) -> Custom:
+    """Returns the operator of a case."""
+    forced = {"lower": lowering} if lowering else None
     if not case.attributes:
         return Custom(case.func, func_type="akg", compile_attrs=forced)
     info = CustomRegOp(case.name)
@@ -159,5 +175,4 @@ def loop_op(case: Case, inputs: int, lowering: str) -> Callable[..., Any]:
         info = info.attr(name, "required", _ATTRIBUTE_TYPES[type(value)])
     for target in ("CPU", "GPU"):
         info = info.target(target)
-    op = Custom(case.func, func_type="akg", compile_attrs=forced, reg_info=info.get_op_info())
-    return lambda *arrays: op(*arrays, *case.attributes.values())
+    return Custom(case.func, func_type="akg", compile_attrs=forced, reg_info=info.get_op_info())

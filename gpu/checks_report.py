@@ -8,7 +8,7 @@ import importlib.metadata
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 import jax
 
@@ -32,28 +32,29 @@ class Row:
     failure: str = ""
 
 
-def format_report(rows: Iterable[Row]) -> str:
-    """Returns the report: versions, the table, and failures in full below it."""
-    rows = list(rows)
-    passed = sum(not row.failure for row in rows)
-    today = datetime.datetime.now(datetime.UTC).date()
-    lines = [
-        f"{today}, {passed} of {len(rows)} passed: {_machine()}.",
-        "",
-        "| check | result | largest error | median call (us) | jax.numpy (us) |",
-        "|---|---|---|---|---|",
-    ]
+def report(rows: Iterable[Row]) -> Iterator[str]:
+    """Yields the lines of the report: versions, the table, the total and failures in full.
+
+    A row is printed before the next check runs, so that a run that is stopped has its rows.
+    """
+    yield f"{datetime.datetime.now(datetime.UTC).date()}: {_machine()}."
+    yield ""
+    yield "| check | result | largest error | median call (us) | jax.numpy (us) |"
+    yield "|---|---|---|---|---|"
+    done = []
     for row in rows:
         result = "FAILED" if row.failure else "passed"
         error = "" if row.error is None else f"{row.error:.1e}"
         times = " | ".join(
             "" if time_us is None else f"{time_us:.1f}" for time_us in (row.call_us, row.beside_us)
         )
-        lines.append(f"| {row.name} | {result} | {error} | {times} |")
-    for row in rows:
+        yield f"| {row.name} | {result} | {error} | {times} |"
+        done.append(row)
+    yield ""
+    yield f"{sum(not row.failure for row in done)} of {len(done)} passed."
+    for row in done:
         if row.failure:
-            lines += ["", f"{row.name}:", *(f"    {line}" for line in row.failure.splitlines())]
-    return "\n".join(lines)
+            yield from ("", f"{row.name}:", *(f"    {line}" for line in row.failure.splitlines()))
 
 
 def _machine() -> str:

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,8 @@ import jax
 import numpy as np
 from checks_device import cuda_device
 from checks_loops import loop_checks
-from checks_report import Row, format_report
+from checks_programs import program_checks
+from checks_report import Row, report
 from checks_table import CHECKS, Check
 from checks_tbe import tbe_checks
 from checks_timing import median_us
@@ -34,11 +35,18 @@ _TUTORIAL_OUTPUT = "[[2. 2.]\n [4. 4.]]"
 def main() -> int:
     """Runs all checks; returns the exit status."""
     device = cuda_device()
-    rows = [_guarded(check.name, lambda check=check: run_check(check, device)) for check in CHECKS]
-    rows += [_guarded(name, run) for name, run in loop_checks(device)]
-    rows += [_guarded(name, run) for name, run in tbe_checks(device)]
-    rows.append(_guarded("tutorial's GPU script", run_tutorial))
-    print(format_report(rows))
+    checks = [(check.name, lambda check=check: run_check(check, device)) for check in CHECKS]
+    checks += [*program_checks(device), ("tutorial's GPU script", run_tutorial)]
+    checks += [*tbe_checks(device), *loop_checks(device)]
+    rows = []
+
+    def outcomes() -> Iterator[Row]:
+        for name, run in checks:
+            rows.append(_guarded(name, run))
+            yield rows[-1]
+
+    for line in report(outcomes()):
+        print(line, flush=True)
     return 1 if any(row.failure for row in rows) else 0
 
 

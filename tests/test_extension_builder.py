@@ -335,42 +335,14 @@ def test_loading_from_the_cache_is_quick(write):
     assert min(elapsed_s) < 0.1
 
 
-CUDA_SOURCE = """
-#include <cuda_runtime.h>
-
-#include "ms_extension/api.h"
-
-__global__ void Double(const float* x, float* y, size_t count) {
-  const size_t i = blockIdx.x * blockDim.x + threadIdx.x;
-  if (i < count) y[i] = 2 * x[i];
-}
-
-class DoubleRunner : public ms::pynative::PyboostRunner {
- public:
-  using PyboostRunner::PyboostRunner;
-  void LaunchKernel() override {
-    const size_t count = inputs()[0].numel();
-    Double<<<(count + 255) / 256, 256, 0, static_cast<cudaStream_t>(stream())>>>(
-        inputs()[0].data_ptr<float>(), outputs()[0].data_ptr<float>(), count);
-  }
-};
-
-ms::Tensor Run(const ms::Tensor& x) {
-  ms::Tensor out(x.data_type(), x.shape());
-  std::make_shared<DoubleRunner>("Double")->Run({x}, {out});
-  return out;
-}
-
-PYBIND11_MODULE(MS_EXTENSION_NAME, m) { m.def("twice", &Run); }
-"""
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(shutil.which("nvcc") is None, reason="needs nvcc")
 def test_a_cuda_module_builds_and_lowers():
-    module = CustomOpBuilder.from_source("cuda_twice", CUDA_SOURCE, "GPU").load()
+    source = (ROOT / "gpu" / "kernels" / "axpy_extension.cu").read_text()
+    module = CustomOpBuilder.from_source("cuda_axpy", source, "GPU").load()
+    axpy = jax.jit(lambda x: module.axpy(2.0, x, x))
     x = jax.ShapeDtypeStruct((4,), jnp.float32)
-    lowered = jax.jit(module.twice).trace(x).lower(lowering_platforms=("cuda",))
-    assert 'op = "Double"' in lowered.as_text()
+    lowered = axpy.trace(x).lower(lowering_platforms=("cuda",))
+    assert 'op = "Axpy"' in lowered.as_text()
     with pytest.raises(Exception, match="was built for backend 'GPU', and the program is lowered"):
-        jax.jit(module.twice)(np.ones(4, np.float32))
+        axpy(np.ones(4, np.float32))

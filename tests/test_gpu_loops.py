@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import sys
+from collections.abc import Callable
 
 import jax
 import numpy as np
@@ -16,6 +18,7 @@ from test_gpu_lowering import custom_calls, lower_for_cuda
 
 sys.path.insert(0, str(ROOT / "gpu"))
 import checks_loops
+import checks_programs
 from checks_loops import (
     BESIDE,
     LOWERINGS,
@@ -26,6 +29,7 @@ from checks_loops import (
     run_loop_check,
     run_speed_check,
 )
+from checks_programs import program_checks
 
 CPU = jax.devices("cpu")[0]
 FEW = [
@@ -65,9 +69,22 @@ def test_every_kernel_passes(case: Case, lowering: str) -> None:
 def test_what_one_would_write_computes_the_same(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     _, by_hand = BESIDE[name]
     monkeypatch.setitem(BESIDE, name, (20, by_hand))
-    row = run_speed_check(name, "xla", CPU)
+    row = run_speed_check(name, CPU)
     assert row.call_us is not None
     assert row.beside_us is not None
+
+
+@pytest.mark.parametrize(
+    "run", [checks_programs.in_a_loop, checks_programs.under_vmap, checks_programs.out_of_range]
+)
+def test_programs_with_kernels_are_right(run: Callable[[jax.Device], float]) -> None:
+    assert run(CPU) < 1e-6
+
+
+def test_a_wrong_program_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checks_programs, "of_a_module", lambda device: math.nan)
+    (run,) = (run for name, run in program_checks(CPU) if name == "module of CustomOpBuilder")
+    assert "largest error nan" in run().failure
 
 
 def test_a_wrong_kernel_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +111,7 @@ def test_every_case_has_its_rows_in_every_form() -> None:
     for lowering in LOWERINGS:
         assert {f"{case.name}, {lowering}" for case in CORPUS} <= set(names)
         assert f"lu, {lowering}, gradient" in names
-        assert f"matmul, {lowering}, beside jnp" in names
+    assert "matmul, beside jnp" in names
 
 
 @pytest.mark.parametrize("case", FEW, ids=named)

@@ -24,7 +24,7 @@ from msops.errors import BackendError
 from msops.ops import CustomRegOp, DataType
 
 sys.path.insert(0, str(ROOT / "gpu"))
-from checks_report import Row, format_report
+from checks_report import Row, report
 from checks_table import CHECKS, KERNELS, Check
 from run_checks import TUTORIAL, TUTORIAL_BUILD, run_check
 
@@ -218,7 +218,8 @@ def test_the_runner_fails_a_wrong_operator(numpy: Callable[..., Any], failure: s
 
 
 def test_the_report_tells_failures_from_passes() -> None:
-    text = format_report([Row("one", 0.0, 12.34, 5.0), Row("two", failure="why\nindeed")])
+    rows = [Row("one", 0.0, 12.34, 5.0), Row("two", failure="why\nindeed")]
+    text = "\n".join(report(rows))
     assert "1 of 2 passed" in text
     assert "| one | passed | 0.0e+00 | 12.3 | 5.0 |" in text
     assert "| two | FAILED |  |  |  |" in text
