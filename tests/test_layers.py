@@ -362,6 +362,7 @@ def test_headers_for_kernel_authors_include_only_the_standard_library() -> None:
         (
             "xla/",
             {
+                "device_memory.h",
                 "ffi_attributes.cc",
                 "ffi_attributes.h",
                 "ffi_handlers.h",
