@@ -98,6 +98,7 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.passes.split_running_maxima import split_running_maxima
+from msops._loops.passes.write_out_stages import write_out_stages
 from msops._loops.pipeline import (
     PASSES_COMMON,
     PASSES_TO_C,
@@ -151,6 +152,7 @@ from msops._loops.to_c.tables import tabulate_values
 from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.transposing import transpose_factors
+from msops._loops.to_c.unrolling import unroll_short_loops
 from msops._loops.to_c.vectors import mark_vectors
 from msops._loops.to_c.versioning import version_loops_over_data
 from msops._loops.to_c.widening import widen_sums
@@ -358,11 +360,13 @@ __all__ = [
     "tile_products",
     "to_raised",
     "transpose_factors",
+    "unroll_short_loops",
     "update_later_elements",
     "verify",
     "version_loops_over_data",
     "widen_sums",
     "write_fresh_results",
+    "write_out_stages",
     "write_out_windows",
 ]
 

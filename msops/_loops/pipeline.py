@@ -38,6 +38,7 @@ from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.passes.split_running_maxima import split_running_maxima
+from msops._loops.passes.write_out_stages import write_out_stages
 from msops._loops.to_c.ahead import sum_ahead
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
@@ -104,6 +105,7 @@ Passes: TypeAlias = tuple[tuple[str, Pass], ...]
 PASSES_COMMON: Passes = (
     ("simplify", simplify),
     ("forward indices", forward_indices),
+    ("write out stages", write_out_stages),
     ("simplify again", simplify),
     ("privatise", privatise),
     ("shrink locals", shrink_locals),

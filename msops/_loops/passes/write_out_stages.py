@@ -1,0 +1,60 @@
+"""A loop over the exponents of powers of two becomes its iterations, one after another.
+
+    for s in 0 .. 10 {                      for q in 0 .. 1 {
+      for q in 0 .. 1 << s {                  y[q] = x[q + 512]
+        y[q] = x[q + (1024 >> s + 1)]  ->   }
+      }                                     for q in 0 .. 2 {
+    }                                         y[q] = x[q + 256]
+                                            ...
+
+So are Fourier transforms, bitonic sorts and prefix sums by doubling written. Each of their stages
+has other strides. As numbers these show that indices are in range, and that loops are parallel.
+"""
+
+from __future__ import annotations
+
+from msops._loops.analysis.costs import fixed_span
+from msops._loops.ir.building import integer
+from msops._loops.ir.names import unique_names
+from msops._loops.ir.nodes import Binary, For, Kernel, Stmt
+from msops._loops.ir.walk import (
+    Scope,
+    expressions,
+    rewrite_loops,
+    statements,
+    variables,
+    with_value,
+)
+
+_MOST_STAGES = 24
+_MOST_STATEMENTS = 256
+
+
+def write_out_stages(kernel: Kernel) -> Kernel:
+    """Returns the kernel with such loops, of few iterations and few statements, written out."""
+    changed = rewrite_loops(kernel, _written_out)
+    return kernel if changed is kernel else unique_names(changed)
+
+
+def _written_out(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+    span = fixed_span(loop)
+    if span is None or not 1 < span[1] - span[0] <= _MOST_STAGES:
+        return None
+    inner = statements(loop.body)
+    if len(inner) * (span[1] - span[0]) > _MOST_STATEMENTS or not _has_stages(loop, inner):
+        return None
+    return tuple(
+        part for value in range(*span) for part in with_value(loop.body, loop.var, integer(value))
+    )
+
+
+def _has_stages(loop: For, inner: list[Stmt]) -> bool:
+    """Returns whether the bounds of loops inside depend on a power by the loop's variable."""
+    bounds = [bound for part in inner if isinstance(part, For) for bound in (part.begin, part.end)]
+    return any(
+        isinstance(part, Binary)
+        and part.op in ("shl", "shr", "pow")
+        and loop.var in variables(part.right)
+        for bound in bounds
+        for part in expressions(bound)
+    )
