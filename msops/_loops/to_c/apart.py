@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from msops._loops.ir.building import integer
-from msops._loops.ir.nodes import Expr, For, Var
-from msops._loops.ir.ranges import Ranges, range_of
+from msops._loops.ir.nodes import Binary, Const, Expr, For, Var
+from msops._loops.ir.ranges import Ranges, is_within, range_of
 from msops._loops.ir.walk import substitute, variables
 from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.blocks import index
@@ -37,6 +37,8 @@ def _differ(left: Expr, right: Expr, ranges: Ranges, loops: Sequence[For]) -> bo
     span = difference(left, right, ranges)
     if span is not None and not span[0] <= 0 <= span[1]:
         return True
+    if _differ_around(left, right, ranges) or _differ_around(right, left, ranges):
+        return True
     if not loops:
         return False
     *outer, loop = loops
@@ -52,3 +54,19 @@ def _differ(left: Expr, right: Expr, ranges: Ranges, loops: Sequence[For]) -> bo
         if _differ(substitute(left, here), substitute(right, here), inside, outer):
             return True
     return False
+
+
+def _differ_around(left: Expr, right: Expr, ranges: Ranges) -> bool:
+    """Returns whether two indices differ as `(i + 1) % n` and `i` do, where i is in 0 .. n."""
+    match left, right:
+        case Binary(op="mod", right=Const(value=size)), Binary(op="mod", right=Const(value=other)):
+            is_around = size == other
+            right = right.left
+        case Binary(op="mod", right=Const(value=size)), _:
+            is_around = is_within(range_of(right, ranges), (0, int(size) - 1))
+        case _:
+            return False
+    if not is_around or size <= 0:
+        return False
+    span = difference(left.left, right, ranges)
+    return span is not None and span[0] == span[1] and span[0] % int(size) != 0

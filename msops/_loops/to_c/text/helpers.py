@@ -37,6 +37,21 @@ $inline $T $name($T a, $T b) {
   const $T r = ($T)(a % b);
   return ($T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);
 }""",
+        # Of a positive divisor, without a branch: what does not change leaves a loop.
+        "floordiv_positive__signed": """
+$inline $T $name($T a, $T b) {
+  return ($T)(a / b + ((a % b) >> ($bits - 1)));
+}""",
+        "mod_positive__signed": """
+$inline $T $name($T a, $T b) {
+  const $T r = ($T)(a % b);
+  return ($T)(r + (b & (r >> ($bits - 1))));
+}""",
+        # Of a dividend from -b to b - 1.
+        "mod_around__signed": """
+$inline $T $name($T a, $T b) {
+  return ($T)(a + (b & (a >> ($bits - 1))));
+}""",
         "truncdiv__unsigned": """
 $inline $T $name($T a, $T b) {
   return b == 0 ? 0 : ($T)(a / b);

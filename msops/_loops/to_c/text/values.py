@@ -283,6 +283,10 @@ class Values:
             return f"({left} >> {power.bit_length() - 1})"
         op = expr.op.replace("floor", "trunc") if kind == "unsigned" else expr.op
         op = op.replace("truncmod", "mod") if kind == "unsigned" else op
+        least = self._range(expr.right)[0]
+        if kind == "signed" and op in ("floordiv", "mod") and least > 0:
+            is_around = op == "mod" and is_within(self._range(expr.left), (-least, least - 1))
+            op += "_around" if is_around else "_positive"
         return f"{self.helper(f'{op}__{kind}', expr.dtype)}({left}, {right})"
 
     def _range(self, expr: Expr) -> Range:
