@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from msops._loops.analysis.costs import fixed_span, fixed_trips
 from msops._loops.ir.building import integer
-from msops._loops.ir.nodes import For, Kernel, Local, Stmt
+from msops._loops.ir.nodes import For, Kernel, Local, Stmt, Store
 from msops._loops.ir.walk import (
     Scope,
     rewrite_inner_loops,
@@ -18,6 +18,7 @@ from msops._loops.ir.walk import (
     with_value,
 )
 from msops._loops.passes.simplify import simplify
+from msops._loops.to_c.strides import stride
 
 _MOST_TRIPS = 4
 _MOST_STATEMENTS = 16
@@ -38,6 +39,8 @@ def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     assert span is not None
     values = range(*span)
     inner = statements(loop.body)
+    if _is_row(loop, scope):
+        return (loop,)
     # Names are unique in a kernel, so statements that declare one cannot be repeated.
     if any(isinstance(part, For | Local) for part in inner):
         return (loop,)
@@ -45,6 +48,21 @@ def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         return (loop,)
     return tuple(
         part for value in values for part in with_value(loop.body, loop.var, integer(value))
+    )
+
+
+def _is_row(loop: For, scope: Scope) -> bool:
+    """Returns whether a loop stores neighbours, and the one around it is no longer.
+
+    Then its iterations, not those of the loop around it, are the lanes of vectors.
+    """
+    stores = [part for part in loop.body if isinstance(part, Store)]
+    return (
+        loop.kind == "parallel"
+        and fixed_trips(loop) == _MOST_TRIPS
+        and _is_short(scope.loops[-1])
+        and len(stores) == len(loop.body)
+        and all(stride(store, loop.var, scope.buffers) == 1 for store in stores)
     )
 
 
