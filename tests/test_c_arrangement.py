@@ -1283,6 +1283,35 @@ def test_a_sum_in_a_variable_gets_an_element_for_each_position() -> None:
         }""")
 
 
+# Reflections: each round works on fewer columns, and on fewer elements of each.
+ROUNDS = """kernel rounds(x: float32[{n}, {n}], v: float32[{n}]) -> (x) {{
+  serial r in 0 .. {n} {{
+    parallel j in r .. {n} {{
+      local s: float32[] {{
+        s[] = 0.0:float32
+        reduction i in r .. {n} {{
+          s[] = s[] + (v[i] * x[i, j])
+        }}
+        parallel i_1 in r .. {n} {{
+          x[i_1, j] = x[i_1, j] - (s[] * v[i_1])
+        }}
+      }}
+    }}
+  }}
+}}"""
+
+
+def test_positions_may_be_fewer_in_each_round() -> None:
+    text = body_of(arranged_apart(widen_sums, parse_kernel(ROUNDS.format(n=40))))
+    assert "local s: float32[40] {" in text
+    assert "s[j_1 - r] = s[j_1 - r] + (v[i] * x[i, j_1])" in text
+
+
+def test_few_positions_in_the_mean_stay_in_variables() -> None:
+    kernel = parse_kernel(ROUNDS.format(n=30))
+    assert widen_sums(kernel) is kernel
+
+
 @pytest.mark.parametrize("n", [2048, 2500])
 def test_sums_of_many_positions_go_in_blocks(n: int) -> None:
     got = body_of(arranged(widen_sums, gates(n)))

@@ -80,7 +80,7 @@ class Widening:
         inner, variables = without_locals(loop.body)
         if not variables or any(v.dtype in SUMMED_IN_FLOAT32 for v in variables):
             return None
-        fewest, trips = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
+        _, trips = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
         if trips < _FEWEST_IN_PRODUCT:
             return None
         together = self._stored_together(with_parts(loop, body=inner), variables)
@@ -101,8 +101,8 @@ class Widening:
             return body
 
         is_long = (
-            fewest == trips
-            and size >= _FEWEST_POSITIONS
+            size >= _FEWEST_POSITIONS
+            and mean_trips(loop, scope.ranges) >= _FEWEST_POSITIONS
             and any(
                 isinstance(stmt, For)
                 and can_swap(loop, stmt)
