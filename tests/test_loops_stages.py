@@ -1,4 +1,4 @@
-"""Loops over the exponents of powers of two: their stages are written out."""
+"""Loops whose iterations have different strides are written out."""
 
 from __future__ import annotations
 
@@ -53,6 +53,51 @@ def test_stages_of_many_statements_stay() -> None:
     text = STAGES.format(span="0 .. 4", bound=HALF, half=HALF)
     line = next(line for line in text.splitlines() if "x[i] =" in line)
     kernel = parse_kernel(text.replace(line, "\n".join([line] * 70)))
+    assert write_out_stages(kernel) is kernel
+
+
+CORNERS = """kernel corners(x: float32[6, 6]) -> (y) {{
+  buffer y: float32[5, 5]
+  serial k in 0 .. {corners} {{
+    serial i in 0 .. 5 {{
+      serial j in 0 .. {end} {{
+        y[i, j] = y[i, j] + x[i + {row}, j + {column}]
+      }}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("part", ["k // 2", "k % 2", "truncdiv(k, 2)", "truncmod(k, 2)"])
+def test_each_corner_has_numbers_for_its_distances(part: str) -> None:
+    kernel = parse_kernel(CORNERS.format(corners=4, end=5, row=f"({part})", column="0"))
+    text = body_of(arranged(write_out_stages, kernel))
+    assert text.count("serial j") == 4
+    assert "serial k" not in text
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"corners": 10, "row": "(k // 8)"},
+        {"row": "((i + k) // 9)"},
+        {"row": "(9 // (k + 9))"},
+    ],
+    ids=["many", "another variable", "a divisor"],
+)
+def test_other_quotients_stay(parts: dict[str, str]) -> None:
+    given = {"corners": 4, "end": 5, "row": "0", "column": "0", **parts}
+    kernel = parse_kernel(CORNERS.format(**given))
+    assert write_out_stages(kernel) is kernel
+
+
+def test_a_loop_without_loops_stays() -> None:
+    kernel = parse_kernel("""kernel corners(x: float32[2, 2]) -> (y) {
+  buffer y: float32[1]
+  serial k in 0 .. 4 {
+    y[0] = y[0] + x[k // 2, k % 2]
+  }
+}""")
     assert write_out_stages(kernel) is kernel
 
 

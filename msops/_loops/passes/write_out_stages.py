@@ -1,4 +1,4 @@
-"""A loop over the exponents of powers of two becomes its iterations, one after another.
+"""A loop becomes its iterations, one after another, if each has other strides than the rest.
 
     for s in 0 .. 10 {                      for q in 0 .. 1 {
       for q in 0 .. 1 << s {                  y[q] = x[q + 512]
@@ -7,8 +7,9 @@
     }                                         y[q] = x[q + 256]
                                             ...
 
-So are Fourier transforms, bitonic sorts and prefix sums by doubling written. Each of their stages
-has other strides. As numbers these show that indices are in range, and that loops are parallel.
+So are Fourier transforms, bitonic sorts and prefix sums by doubling written. As numbers the strides
+show that indices are in range, and that loops are parallel. Likewise for a few iterations whose
+number is taken apart, as the corners `a[i + k // 2, j + k % 2]` for k in 0 .. 4.
 """
 
 from __future__ import annotations
@@ -16,9 +17,10 @@ from __future__ import annotations
 from msops._loops.analysis.costs import fixed_span
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import unique_names
-from msops._loops.ir.nodes import Binary, For, Kernel, Stmt
+from msops._loops.ir.nodes import Binary, Const, For, Kernel, Stmt
 from msops._loops.ir.walk import (
     Scope,
+    accesses_in,
     expressions,
     rewrite_loops,
     statements,
@@ -27,6 +29,7 @@ from msops._loops.ir.walk import (
 )
 
 _MOST_STAGES = 24
+_MOST_PARTS = 9
 _MOST_STATEMENTS = 256
 
 
@@ -41,7 +44,9 @@ def _written_out(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     if span is None or not 1 < span[1] - span[0] <= _MOST_STAGES:
         return None
     inner = statements(loop.body)
-    if len(inner) * (span[1] - span[0]) > _MOST_STATEMENTS or not _has_stages(loop, inner):
+    trips = span[1] - span[0]
+    are_parts = trips <= _MOST_PARTS and _has_parts(loop, inner)
+    if len(inner) * trips > _MOST_STATEMENTS or not (are_parts or _has_stages(loop, inner)):
         return None
     return tuple(
         part for value in range(*span) for part in with_value(loop.body, loop.var, integer(value))
@@ -57,4 +62,17 @@ def _has_stages(loop: For, inner: list[Stmt]) -> bool:
         and loop.var in variables(part.right)
         for bound in bounds
         for part in expressions(bound)
+    )
+
+
+def _has_parts(loop: For, inner: list[Stmt]) -> bool:
+    """Returns whether elements inside depend on a quotient or remainder of the loop's variable."""
+    indices = [index for access in accesses_in(loop.body) for index in access.indices]
+    return any(isinstance(part, For) for part in inner) and any(
+        isinstance(part, Binary)
+        and part.op in ("floordiv", "mod", "truncdiv", "truncmod")
+        and variables(part) == {loop.var}
+        and isinstance(part.right, Const)
+        for index in indices
+        for part in expressions(index)
     )
