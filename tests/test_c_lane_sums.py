@@ -144,6 +144,17 @@ def test_other_reductions_stay(parts: dict[str, str]) -> None:
     assert sum_in_lanes(kernel) is kernel
 
 
+@pytest.mark.parametrize(("end", "stays"), [("16", True), ("17", False)])
+def test_few_elements_that_are_picked_stay(end: str, stays: bool) -> None:
+    kernel = rows(end=end, update="sum[] = sum[] + a[i, int32(b[j])]")
+    assert (sum_in_lanes(kernel) is kernel) == stays
+
+
+def test_few_elements_of_a_row_that_is_picked_do_not_stay() -> None:
+    kernel = rows(end="16", update="sum[] = sum[] + a[int32(b[0]), j]")
+    assert sum_in_lanes(kernel) is not kernel
+
+
 def long_update(differences: int) -> str:
     """Returns an update with two operations for each difference, and one more."""
     term = "b[j]"
