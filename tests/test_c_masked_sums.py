@@ -121,6 +121,14 @@ def test_other_sums_stay(parts: dict[str, str]) -> None:
     assert sum_under_masks(kernel) is kernel
 
 
+def test_sums_of_what_the_rows_before_store_stay() -> None:
+    text = ROWS.format(**PARTS).replace("parallel i", "serial i")
+    solver = text.replace("x[at[k]]", "y[at[k]]").replace("y[i] = y[i] +", "y[i] = y[i] -")
+    for kernel, stays in ((text, False), (solver, True)):
+        prepared = version_loops_over_data(sum_in_variables(parse_kernel(kernel)))
+        assert (sum_under_masks(prepared) is prepared) == stays
+
+
 def test_sums_in_arrays_stay() -> None:
     kernel = version_loops_over_data(parse_kernel(ROWS.format(**PARTS)))
     assert sum_under_masks(kernel) is kernel

@@ -67,6 +67,8 @@ from msops._loops.ir.walk import (
     loads,
     rewrite,
     rewrite_loops,
+    statements,
+    stored_in,
     variables,
 )
 from msops._loops.passes.simplify import simplify
@@ -89,10 +91,16 @@ def sum_under_masks(kernel: Kernel) -> Kernel:
     if processor.vector_bytes() < _MASKING_BYTES:
         return kernel
     names, buffers = Names(kernel), buffers_of(kernel)
+    loops = [stmt for stmt in statements(kernel.body) if isinstance(stmt, For)]
+    stored = {loop.var: stored_in(loop.body) for loop in loops if loop.kind == "serial"}
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         update = _sum_of_data(loop, scope, buffers)
         if update is None or estimated_trips(loop, scope) < _FEWEST_TRIPS:
+            return None
+        around = stored.get(scope.loops[-1].var) if scope.loops else None
+        if around and any(load.buffer in around for load in loads(update.term)):
+            # A gather waits until what was stored just before is in the cache.
             return None
         return _MaskedSum(loop, update, names).in_groups()
 
