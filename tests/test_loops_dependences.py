@@ -377,23 +377,23 @@ def test_beyond_its_limit_isl_is_not_asked(monkeypatch: pytest.MonkeyPatch) -> N
 def test_an_unwritten_element_is_found_where_isl_has_no_first_iteration() -> None:
     """isl's `lexmin` fails at the iterations that read `out` by `i % 2` before they write it."""
     kernel = parse_kernel("""
-        kernel f(p: int8[5, 5]) -> (out) {
-          buffer out: int8[5, 5]
-          serial k in 0 .. 5 {
+        kernel f(p: int8[10, 10]) -> (out) {
+          buffer out: int8[10, 10]
+          serial k in 0 .. 10 {
             out[k, k] = p[k, k]
           }
-          serial j in 0 .. 5 {
-            serial i in 0 .. 5 {
+          serial j in 0 .. 10 {
+            serial i in 0 .. 10 {
               if (!(j <= 0)) {
                 out[j, j] = p[j, j]
-                serial m in 0 .. 5 { out[j, j] = out[j, j] + (0:int8 + p[j, j]) }
+                serial m in 0 .. 10 { out[j, j] = out[j, j] + (0:int8 + p[j, j]) }
                 out[i % 2, (j % 2) + 2] = out[i % 2, (j % 2) + 2] + p[j, j]
                 out[i, j] = out[i, j] + 0:int8
               }
             }
           }
         }""")
-    events = trace(kernel, [np.ones((5, 5), np.int8)])
+    events = trace(kernel, [np.ones((10, 10), np.int8)])
     unwritten = [e for e in events if e.is_unwritten]
     findings = [finding for finding in analyse(kernel).findings if "nothing" in finding.message]
     assert findings
