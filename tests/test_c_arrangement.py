@@ -239,6 +239,60 @@ def test_what_is_not_split(
     assert split_reductions(kernel) == kernel
 
 
+PICKED = """kernel picked(p: int32[203, 5], a: {dtype}[203, 5], s: {dtype}[{shape}]) -> (s) {{
+  serial i in 0 .. 203 {{
+    serial j in 0 .. 5 {{
+      {update}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize(
+    ("shape", "update"),
+    [
+        ("7", "s[p[i, j]] = s[p[i, j]] + a[i, j]"),
+        ("7", "s[p[i, j] - 2] = max(s[p[i, j] - 2], a[i, j])"),
+        ("3, 5", "s[p[i, j], j] = s[p[i, j], j] * a[i, j]"),
+        ("7", "if (p[i, j] < 3) {\n s[p[i, j]] = s[p[i, j]] + a[i, j]\n }"),
+        ("7", "s[p[i, j]] = s[p[i, j]] + a[i, j] s[3] = s[3] - a[i, j]"),
+    ],
+    ids=["a histogram", "some outside", "rows", "a condition", "two"],
+)
+def test_histograms_are_sums_of_parts(
+    monkeypatch: pytest.MonkeyPatch, dtype: str, shape: str, update: str
+) -> None:
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    kernel = marked(PICKED.format(dtype=dtype, shape=shape, update=update))
+    after = split_reductions(kernel)
+    verify(after)
+    assert "s_parts" in kernel_text(after)
+    inputs = exact_inputs(kernel)
+    assert loops_that_meet(after, inputs) == set()
+    # Some indices are out of range: what is stored there is dropped.
+    for got, want in zip(interpret(after, inputs), interpret(kernel, inputs), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("shape", "update"),
+    [
+        ("7", "s[p[i, j]] = s[p[i, j]] + a[i, j] s[p[i, 0]] = max(s[p[i, 0]], a[i, j])"),
+        ("7", "s[p[i, j]] = s[p[i, j]] + s[0]"),
+        ("7", "s[int32(s[p[i, j]])] = s[int32(s[p[i, j]])] + a[i, j]"),
+        ("1000", "s[p[i, j]] = s[p[i, j]] + a[i, j]"),
+    ],
+    ids=["two operations", "it is read", "it picks", "many elements"],
+)
+def test_histograms_that_are_not_split(
+    monkeypatch: pytest.MonkeyPatch, shape: str, update: str
+) -> None:
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    kernel = marked(PICKED.format(dtype="float32", shape=shape, update=update))
+    assert split_reductions(kernel) == kernel
+
+
 LAYER = """kernel layer(x: float32[67, 5], w: float32[5], d: float32[5]) -> (y, d, top) {{
   buffer y: float32[71, 5]
   buffer top: float32[]

@@ -11,7 +11,8 @@
 
 The number of parts depends on the kernel alone, so that a sum has the same bits however many
 threads there are. A loop may have several such sums, and may write rows of its own besides. The
-gradient of a layer is an example: it adds up the contributions of all rows to a shared weight.
+gradient of a layer is an example: it adds up the contributions of all rows to a shared weight. So
+is a histogram, whose bins are sums that data picks.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.scalars import identity
+from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
@@ -121,9 +123,13 @@ class _SplittingReductions:
         stores = [stmt for stmt in statements(loop.body)
                   if isinstance(stmt, Store) and stmt.buffer == name]  # fmt: skip
         ops = {update.op if update else None for update in map(update_of, stores)}
-        is_fixed = all(step(access, loop, self._buffers) == 0 for access in touched)
+        # Elements that move with the loop, if not by data, are few in each part.
+        may_meet = all(
+            any(map(loads, access.indices)) or step(access, loop, self._buffers) == 0
+            for access in touched
+        )
         # A store and a load for each update, and no load beside them.
-        if len(ops) != 1 or not is_fixed or len(touched) != 2 * len(stores):
+        if len(ops) != 1 or not may_meet or len(touched) != 2 * len(stores):
             return None
         (op,) = ops
         return op if op in ("add", "mul", "min", "max") else None
@@ -135,7 +141,9 @@ class _SplittingReductions:
             return 0
         seconds = self._costs.loop(loop, scope)
         elements = max(1, sum(math.prod(buffer.shape) for buffer in sums))
-        per_part = 2 * elements * cost.SECONDS_PER_SCALAR
+        # A part is cleared, copied and added.
+        streamed = 3 * sum(map(size_bytes, sums)) * cost.SECONDS_PER_STREAMED
+        per_part = 2 * elements * cost.SECONDS_PER_SCALAR + streamed
         # The estimate for loops whose bounds are data may be far too long: an iteration around
         # them counts as one update.
         inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
