@@ -40,7 +40,8 @@ def gcc_confuses_elements(loop: For, scope: Scope, buffers: Mapping[str, Buffer]
 
     In such a loop it takes elements for different ones if it does not know their distance. It
     loads neighbours, like `a[i, 0]` and `a[i, 1]`, together with the first of them, and stores them
-    together with the last one: past `a[i, k]`, which may be one of them.
+    together with the last one: past `a[i, k]`, which may be one of them. Where it stores neighbours
+    under conditions it does so past any of them.
     """
     (inside,) = scope.inside(loop)
     loops = (*scope.loops, loop)
@@ -49,7 +50,11 @@ def gcc_confuses_elements(loop: For, scope: Scope, buffers: Mapping[str, Buffer]
         elements = {access.indices for access in accesses}
         strides = {stride(access, loop.var, buffers) for access in accesses}
         # Two neighbours and another element, that are apart from one iteration to the next.
-        if len(elements) < 3 or strides <= {0, 1}:
+        if len(elements) < 2 or strides <= {0, 1}:
+            continue
+        if _is_stored_under_conditions(name, loop.body):
+            return True
+        if len(elements) < 3:
             continue
         stored = {access.indices for access in accesses if isinstance(access, Store)}
         if not all(
@@ -59,6 +64,13 @@ def gcc_confuses_elements(loop: For, scope: Scope, buffers: Mapping[str, Buffer]
         ):
             return True
     return False
+
+
+def _is_stored_under_conditions(name: str, body: tuple[Stmt, ...]) -> bool:
+    return any(
+        isinstance(stmt, If) and name in stored_in((*stmt.then, *stmt.otherwise))
+        for stmt in statements(body)
+    )
 
 
 def gcc_confuses_iterations(loop: For, buffers: Mapping[str, Buffer]) -> bool:
