@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
-from loop_ir import parse_kernel
+from loop_ir import interpret, parse_kernel
+from loop_native import build_together, call, shipped
 
 from msops import Custom
 from msops._loops.ir.nodes import For
 from msops._loops.ir.ranges import Ranges, nested_ranges
 from msops._loops.ir.walk import accesses_in, statements
 from msops._loops.to_c.apart import are_apart
+from msops._toolchain.generated import GCC_FLAGS
 
 
 def native(kernel: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
@@ -52,6 +56,36 @@ def test_a_divisor_that_may_be_zero_gives_zero() -> None:
     i = np.arange(-5, 6)
     want = [[0 * i, i, i // 2], [0 * i, 0 * i, i % 2]]
     np.testing.assert_array_equal(native(by_each, np.zeros(11, "int32")), want)
+
+
+QUOTIENTS = """kernel quotients(a: {dtype}[{n}], b: {dtype}[{n}]) -> (y) {{
+  buffer y: {dtype}[12, {n}]
+  parallel i in 0 .. {n} {{
+    {stores}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_the_least_dividend_and_what_it_is_negated(tmp_path: Path, dtype: str) -> None:
+    """gcc 12 takes (-a) / b for -(a / b) where it knows that b is positive."""
+    ops = ("{a} // {b}", "{a} % {b}", "truncdiv({a}, {b})", "truncmod({a}, {b})")
+    signs = ("a[i]", "-(a[i])")
+    divisors = (f"max(b[i], 2:{dtype})", "b[i]")
+    texts = [op.format(a=a, b=b) for op in ops for a in signs for b in divisors[:1]]
+    texts += [op.format(a=a, b=divisors[1]) for op in ops[:2] for a in signs]
+    stores = " ".join(f"y[{row}, i] = {text}" for row, text in enumerate(texts))
+    low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
+    pairs = np.array(list(itertools.product(
+        [low, low + 1, -7, -1, 0, 1, 7, high], [low, -3, -1, 0, 1, 2, 3, 7, high]
+    )), dtype)  # fmt: skip
+    kernel = parse_kernel(QUOTIENTS.format(dtype=dtype, n=len(pairs), stores=stores))
+    ready, source = shipped(kernel, 0)
+    library = build_together(tmp_path, [source], GCC_FLAGS)
+    inputs = [np.ascontiguousarray(column) for column in pairs.T]
+    (got,), (want,) = call(library, ready, source, inputs), interpret(kernel, inputs)
+    for row, text in enumerate(texts):
+        np.testing.assert_array_equal(got[row], want[row], err_msg=text)
 
 
 def around(x):

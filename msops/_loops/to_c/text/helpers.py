@@ -37,15 +37,29 @@ $inline $T $name($T a, $T b) {
   const $T r = ($T)(a % b);
   return ($T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);
 }""",
-        # Of a positive divisor, without a branch: what does not change leaves a loop.
+        # Of a positive divisor, without a branch: what does not change leaves a loop. Only numbers
+        # from 0 on are divided, since gcc 12 takes (-a) / b for -(a / b), also of the least a.
         "floordiv_positive__signed": """
 $inline $T $name($T a, $T b) {
-  return ($T)(a / b + ((a % b) >> ($bits - 1)));
+  const $T sign = ($T)(a >> ($bits - 1));
+  return ($T)(((a ^ sign) / b) ^ sign);
 }""",
         "mod_positive__signed": """
 $inline $T $name($T a, $T b) {
-  const $T r = ($T)(a % b);
-  return ($T)(r + (b & (r >> ($bits - 1))));
+  const $T sign = ($T)(a >> ($bits - 1));
+  return ($T)((((a ^ sign) % b) ^ sign) + (b & sign));
+}""",
+        "truncdiv_positive__signed": """
+$inline $T $name($T a, $T b) {
+  const $U sign = ($U)(a >> ($bits - 1));
+  const $U size = ($U)((($U)a ^ sign) - sign);
+  return ($T)((size / ($U)b ^ sign) - sign);
+}""",
+        "truncmod_positive__signed": """
+$inline $T $name($T a, $T b) {
+  const $U sign = ($U)(a >> ($bits - 1));
+  const $U size = ($U)((($U)a ^ sign) - sign);
+  return ($T)((size % ($U)b ^ sign) - sign);
 }""",
         # Of a dividend from -b to b - 1.
         "mod_around__signed": """

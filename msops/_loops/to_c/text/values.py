@@ -272,8 +272,10 @@ class Values:
     def _quotient(self, expr: Binary, left: str, right: str) -> str:
         """Prints a division or a remainder; plainly where C's is the same."""
         kind = signedness(expr.dtype)
-        truncates = expr.op.startswith("trunc") or kind == "unsigned"
-        if self._range(expr.right)[0] > 0 and (truncates or self._range(expr.left)[0] >= 0):
+        low, high = self._range(expr.left)
+        least = self._range(expr.right)[0]
+        truncates = expr.op.startswith("trunc") and low > dtype_range(expr.dtype)[0]
+        if least > 0 and (low >= 0 or truncates or kind == "unsigned"):
             return f"({left} {division_sign(expr.op)} {right})"
         if expr.op in ("floordiv", "mod") and is_power_of_2(expr.right):
             # In two's complement both round down, and they run in vectors.
@@ -283,9 +285,8 @@ class Values:
             return f"({left} >> {power.bit_length() - 1})"
         op = expr.op.replace("floor", "trunc") if kind == "unsigned" else expr.op
         op = op.replace("truncmod", "mod") if kind == "unsigned" else op
-        least = self._range(expr.right)[0]
-        if kind == "signed" and op in ("floordiv", "mod") and least > 0:
-            is_around = op == "mod" and is_within(self._range(expr.left), (-least, least - 1))
+        if kind == "signed" and least > 0:
+            is_around = op == "mod" and -least <= low and high < least
             op += "_around" if is_around else "_positive"
         return f"{self.helper(f'{op}__{kind}', expr.dtype)}({left}, {right})"
 
