@@ -171,3 +171,18 @@ def test_a_fourier_transform_and_its_gradient(form: str) -> None:
 def test_prefix_sums_by_doubling(form: str, n: int) -> None:
     x = np.random.default_rng(0).integers(-9, 9, (3, n)).astype("float32")
     np.testing.assert_array_equal(as_op(doubling, form)(x), np.cumsum(x, axis=1))
+
+
+def no_rounds(x):
+    n = x.shape[0]
+    for s in range(1):
+        for u in range(s):
+            for i in range((1 << u) + (n >> u) - n):
+                x[i] = x[i] + 1.0
+    return x
+
+
+@pytest.mark.parametrize("form", ["native", "xla"])
+def test_a_power_by_the_variable_of_a_loop_that_never_runs(form: str) -> None:
+    x = np.arange(8, dtype="float32")
+    np.testing.assert_array_equal(as_op(no_rounds, form)(x), x)

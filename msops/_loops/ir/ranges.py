@@ -217,11 +217,16 @@ def _and(a: Range, b: Range) -> Range | None:
 
 
 def _shl(a: Range, b: Range) -> Range | None:
-    return _corners(lambda x, y: x << y)(a, b) if is_within(b, (0, 31)) else None
+    return _corners(lambda x, y: x << y)(a, b) if _are_shifts(b) else None
 
 
 def _shr(a: Range, b: Range) -> Range | None:
-    return _corners(lambda x, y: x >> y)(a, b) if is_within(b, (0, 31)) else None
+    return _corners(lambda x, y: x >> y)(a, b) if _are_shifts(b) else None
+
+
+def _are_shifts(b: Range) -> bool:
+    # The variable of a loop that never runs has a range that ends before it begins.
+    return min(b) >= 0 and max(b) <= 31
 
 
 _BINARY: dict[str, Callable[[Range, Range], Range | None]] = {
