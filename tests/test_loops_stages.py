@@ -49,6 +49,21 @@ def test_other_loops_stay(parts: dict[str, str]) -> None:
     assert write_out_stages(kernel) is kernel
 
 
+def test_stages_of_stages_are_written_out_once() -> None:
+    kernel = parse_kernel("""kernel nested(x: float32[16]) -> (x) {
+  serial s in 0 .. 4 {
+    serial u in 0 .. 3 {
+      serial i in 0 .. ((8 >> s) + (1 << u)) {
+        x[i % 16] = x[i % 16] + 1.0:float32
+      }
+    }
+  }
+}""")
+    text = body_of(arranged(write_out_stages, kernel))
+    assert "serial s" in text
+    assert "serial u" not in text
+
+
 def test_stages_of_many_statements_stay() -> None:
     text = STAGES.format(span="0 .. 4", bound=HALF, half=HALF)
     line = next(line for line in text.splitlines() if "x[i] =" in line)

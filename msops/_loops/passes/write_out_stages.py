@@ -48,6 +48,9 @@ def _written_out(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     are_parts = trips <= _MOST_PARTS and _has_parts(loop, inner)
     if len(inner) * trips > _MOST_STATEMENTS or not (are_parts or _has_stages(loop, inner)):
         return None
+    if any(isinstance(part, For) and _has_stages(part, statements(part.body)) for part in inner):
+        # Stages of stages, as of a bitonic sort, would be hundreds.
+        return None
     return tuple(
         part for value in range(*span) for part in with_value(loop.body, loop.var, integer(value))
     )
