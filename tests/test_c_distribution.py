@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import textwrap
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -451,3 +452,52 @@ def test_a_row_of_a_product_leaves_a_loop_in_the_row() -> None:
     assert "local p_rows: float64[40] {" in body_of(after)
     text = body_of(arranged_apart(block_rows, after))
     assert "o[i_1, e] = o[i_1, e] + (p_rows[i_1, j_row_1] * v[j_row_1, e])" in text
+
+
+# A layer between others: the sum of each neuron is a variable.
+NEURONS = """kernel k(x: float64[40, 32], w: float64[40, 32], z: float64[40]) -> (o, z) {{
+  buffer o: float64[40, 40]
+  serial i in 0 .. 40 {{
+    local s: float64[32] {{
+      serial j in 0 .. 32 {{ s[j] = x[i, j] + 1.0:float64 }}
+      serial h in {neurons} {{
+        local r: float64[] {{
+          r[] = {start}
+          serial j_1 in 0 .. 32 {{ r[] = r[] + ({term}) }}
+          {after}
+          o[i, h] = r[] * r[]
+        }}
+      }}
+    }}
+  }}
+}}"""
+
+
+def neurons(**parts: str) -> Kernel:
+    given = {
+        "neurons": "0 .. 40", "start": "z[h]", "term": "w[h, j_1] * s[j_1]",
+        "after": "r[] = max(r[], 0.0:float64)", **parts,
+    }  # fmt: skip
+    return mark_loops(parse_kernel(NEURONS.format(**given)))
+
+
+def test_the_sums_of_neurons_are_a_product_of_all_rows() -> None:
+    text = body_of(arranged_apart(block_rows, neurons()))
+    product = r"(r\[(\w+), (\w+)\]) = \1 \+ \(w\[\3, j_1\] \* s\[\2, j_1\]\)"
+    assert re.search(product, text)
+    assert "r[i_2, h_2] = max(r[i_2, h_2], 0.0:float64)" in text
+
+
+@pytest.mark.usefixtures("anything")
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    neurons=st.sampled_from(["0 .. 40", "3 .. 39", "0 .. (i + 1)", "5 .. 5"]),
+    start=st.sampled_from(["z[h]", "0.0:float64", "s[h % 32]"]),
+    term=st.sampled_from(["w[h, j_1] * s[j_1]", "w[j_1, h % 32] * s[j_1]", "s[j_1] - r[]"]),
+    after=st.sampled_from(
+        ["", "r[] = max(r[], 0.0:float64)", "z[i] = z[i] + r[]", "if (r[] < z[h]) { r[] = s[3] }",
+         "s[2] = s[2] + r[]", "s[h % 32] = r[]"]
+    ),
+)  # fmt: skip
+def test_neurons_mean_the_same(**parts: str) -> None:
+    assert_means_the_same(block_rows, neurons(**parts))

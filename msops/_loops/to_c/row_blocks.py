@@ -34,7 +34,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from operator import not_
 
-from msops._loops.analysis.costs import CACHE_BYTES, mean_trips
+from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips, mean_trips
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Store, Var
@@ -56,8 +56,9 @@ from msops._loops.to_c.blocks import can_swap, from_zero, in_even_blocks, index,
 from msops._loops.to_c.deferring import stores_in
 from msops._loops.to_c.interchange import orders
 from msops._loops.to_c.products import products_of
+from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.sinking import of_its_kind
-from msops._loops.to_c.widening import without_locals
+from msops._loops.to_c.widening import in_arrays, without_locals
 
 _FEWEST_ROWS = 32
 """Rows of a block; fewer gain little from tiles."""
@@ -88,6 +89,10 @@ class _InParts(ABC):
         self._kernel = kernel
         self._names = Names(kernel)
 
+    def _prepared(self, loop: For) -> For:
+        """Returns the loop over rows with statements that may be alone."""
+        return loop
+
     @abstractmethod
     def _may_be_alone(self, stmt: Stmt, loop: For, scope: Scope) -> bool:
         """Returns whether a statement may gain from being run for all rows.
@@ -114,6 +119,7 @@ class _InParts(ABC):
         fewest, most = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
         if fewest < _FEWEST_ROWS or loads(loop.begin) or loads(loop.end):
             return None
+        loop = self._prepared(loop)
         body, own = without_locals(loop.body)
         names = {buffer.name for buffer in own}
         (inside,) = scope.inside(loop)
@@ -171,6 +177,10 @@ class _InParts(ABC):
 class _Blocking(_InParts):
     """Products are alone whose terms are of the row itself."""
 
+    def _prepared(self, loop: For) -> For:
+        changing = stored_in(loop.body) | declared_in(loop.body)
+        return with_parts(loop, body=_with_sums_apart(loop.body, changing))
+
     def _may_be_alone(self, stmt: Stmt, loop: For, scope: Scope) -> bool:
         return _waits(stmt, stored_in(loop.body) | declared_in(loop.body))
 
@@ -194,6 +204,37 @@ class _Entering(_InParts):
         assert isinstance(stmt, For)
         inner = _in_rows(with_parts(loop, body=stmt.body), rows, scope.ranges)
         return with_parts(stmt, body=(inner,))
+
+
+def _with_sums_apart(body: tuple[Stmt, ...], changing: Collection[str]) -> tuple[Stmt, ...]:
+    """Returns a body with the sums in variables of its loops in loops of their own.
+
+    As the sum of each neuron of a layer, between its start and its activation. Such a variable
+    becomes an array; see widening.py, where the loop would go inside of the sum.
+    """
+    apart: tuple[Stmt, ...] = ()
+    for stmt in body:
+        if isinstance(stmt, Local):
+            apart += (with_parts(stmt, body=_with_sums_apart(stmt.body, changing)),)
+        else:
+            apart += _split_at_sums(stmt, changing)
+    return apart
+
+
+def _split_at_sums(stmt: Stmt, changing: Collection[str]) -> tuple[Stmt, ...]:
+    trips = fixed_trips(stmt) if isinstance(stmt, For) and stmt.kind == "parallel" else None
+    if trips is None or not isinstance(stmt, For):
+        return (stmt,)
+    inner, variables = without_locals(stmt.body)
+    sums = {n for n, part in enumerate(inner) if isinstance(part, For) and _waits(part, changing)}
+    if not sums or any(v.shape or v.dtype in SUMMED_IN_FLOAT32 for v in variables):
+        return (stmt,)
+    arrays = {v.name: dataclasses.replace(v, shape=(trips,)) for v in variables}
+    body = in_arrays(with_parts(stmt, body=inner), arrays).body
+    apart: tuple[Stmt, ...] = tuple(with_parts(stmt, body=part) for _, part in _parts(body, sums))
+    for array in arrays.values():
+        apart = (Local(array, apart, location=stmt.location),)
+    return apart
 
 
 def _shares_terms(store: Store, path: Sequence[For], loop: For, scope: Scope) -> bool:
