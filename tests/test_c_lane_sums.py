@@ -15,6 +15,7 @@ from loop_ir import (
     Kernel,
     interpret,
     kernel_text,
+    mark_vectors,
     parse_kernel,
     run_passes,
     sum_in_lanes,
@@ -145,9 +146,11 @@ def test_other_reductions_stay(parts: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(("end", "stays"), [("16", True), ("17", False)])
-def test_few_elements_that_are_picked_stay(end: str, stays: bool) -> None:
-    kernel = rows(end=end, update="sum[] = sum[] + a[i, int32(b[j])]")
+@pytest.mark.parametrize("at", ["int32(b[j])", "min(j, 12)"])
+def test_few_elements_that_are_picked_stay(end: str, stays: bool, at: str) -> None:
+    kernel = rows(end=end, update=f"sum[] = sum[] + a[i, {at}]")
     assert (sum_in_lanes(kernel) is kernel) == stays
+    assert ("simd" in kernel_text(mark_vectors(kernel))) != stays
 
 
 def test_few_elements_of_a_row_that_is_picked_do_not_stay() -> None:

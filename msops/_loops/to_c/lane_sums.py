@@ -52,12 +52,9 @@ from msops._loops.ir.walk import (
     Scope,
     buffers_of,
     expressions,
-    loads,
-    loads_in,
     rewrite_loops,
     rewrite_statements,
     statements,
-    variables,
     with_parts,
     with_value,
 )
@@ -72,9 +69,6 @@ _MOST_VECTORS_TOGETHER = 8
 """Vectors of all sums of a loop: half of the registers that every processor has."""
 _MOST_OPERATIONS = 8
 """Operations in an iteration for each sum; beside more, the end of the sums takes little time."""
-_FEW_PICKED = 16
-"""Terms, picked by their indices, that are added one by one. 8 lookups in a table of floats took
-1.4 ns, and 11 ns as a vector."""
 _COPIES = 4
 """Copies of the body of a loop with one vector for each sum: vectors, two halves, what is left."""
 _MOST_STATEMENTS = 48
@@ -128,21 +122,6 @@ class _LaneSums:
             and all(isinstance(stmt, Store | Local) for stmt in self._inside)
             and _COPIES * len(self._inside) <= _MOST_STATEMENTS
             and sum(map(arithmetic, self._values)) <= _MOST_OPERATIONS * len(self._sums)
-            and not self._is_short_and_picked
-        )
-
-    @property
-    def _is_short_and_picked(self) -> bool:
-        """Whether it adds few elements that stand anywhere.
-
-        A vector of such terms goes through memory, which takes as long as 20 additions in a row.
-        """
-        var = self._loop.var
-        return mean_trips(self._loop, self._ranges) <= _FEW_PICKED and any(
-            var in variables(inner)
-            for load in loads_in(self._loop.body)
-            for at in load.indices
-            for inner in loads(at)
         )
 
     def in_lanes(self) -> tuple[Stmt, ...]:
