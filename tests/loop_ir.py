@@ -72,6 +72,7 @@ from msops._loops.ir.operators import (
     is_float,
     result_dtype,
 )
+from msops._loops.ir.ranges import nested_ranges
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.text import body_text, expr_text, kernel_text
 from msops._loops.ir.walk import (
@@ -117,6 +118,7 @@ from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c import transposing as c_transposing
 from msops._loops.to_c.ahead import sum_ahead
 from msops._loops.to_c.alternating import alternate_arrays
+from msops._loops.to_c.apart import are_apart
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.columns import sum_columns
 from msops._loops.to_c.deferring import defer_sums
@@ -246,6 +248,7 @@ __all__ = [
     "alternate_arrays",
     "alternating",
     "analyse",
+    "are_apart",
     "as_dtype",
     "ascend",
     "batched",
@@ -312,6 +315,7 @@ __all__ = [
     "mark_vectors",
     "materialise_guards",
     "move_parallel_loops_out",
+    "nested_ranges",
     "own_expressions",
     "parse_body",
     "parse_expr",

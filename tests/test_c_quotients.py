@@ -10,15 +10,18 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from loop_ir import interpret, parse_kernel
+from loop_ir import (
+    For,
+    accesses_in,
+    are_apart,
+    interpret,
+    nested_ranges,
+    parse_kernel,
+    statements,
+)
 from loop_native import build_together, call, shipped
 
 from msops import Custom
-from msops._loops.ir.nodes import For
-from msops._loops.ir.ranges import Ranges, nested_ranges
-from msops._loops.ir.walk import accesses_in, statements
-from msops._loops.to_c.apart import are_apart
-from msops._toolchain.generated import GCC_FLAGS
 
 
 def native(kernel: Callable[..., Any], *arrays: np.ndarray) -> np.ndarray:
@@ -81,7 +84,7 @@ def test_the_least_dividend_and_what_it_is_negated(tmp_path: Path, dtype: str) -
     )), dtype)  # fmt: skip
     kernel = parse_kernel(QUOTIENTS.format(dtype=dtype, n=len(pairs), stores=stores))
     ready, source = shipped(kernel, 0)
-    library = build_together(tmp_path, [source], GCC_FLAGS)
+    library = build_together(tmp_path, [source])
     inputs = [np.ascontiguousarray(column) for column in pairs.T]
     (got,), (want,) = call(library, ready, source, inputs), interpret(kernel, inputs)
     for row, text in enumerate(texts):
@@ -164,7 +167,7 @@ RING = """kernel ring(x: float32[12]) -> (x) {{
 def test_elements_of_a_ring_that_differ(one: str, other: str, apart: bool) -> None:
     kernel = parse_kernel(RING.format(one=one, other=other))
     loops = [stmt for stmt in statements(kernel.body) if isinstance(stmt, For)]
-    ranges: Ranges = nested_ranges(tuple(loops), {})
+    ranges = nested_ranges(tuple(loops), {})
     load, store = accesses_in(kernel.body)
     assert are_apart(load.indices, store.indices, ranges) is apart
     if apart:
