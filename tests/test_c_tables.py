@@ -104,8 +104,19 @@ def test_values_of_columns_and_windows_come_from_tables_before_the_rows() -> Non
         ({"value": "x[i, j] * cos(p[j + 3])"}, "table[j_1] = cos(p[j_1 + 3])"),
         ({"value": "cos(x[i, 0])"}, "table[] = cos(x[i, 0])"),
         ({"value": "cos(x[3, j])"}, "table[j_1] = cos(x[3, j_1])"),
+        ({"value": "p[(j * j) % 23]"}, "table[j_1] = p[(j_1 * j_1) % 23]"),
+        ({"value": "p[(i * j) % 23]"}, None),
     ],
-    ids=["of nothing", "of all loops", "of columns", "a part", "of rows", "of one row"],
+    ids=[
+        "of nothing",
+        "of all loops",
+        "of columns",
+        "a part",
+        "of rows",
+        "of one row",
+        "an element",
+        "an element of all loops",
+    ],
 )
 def test_a_table_has_a_dimension_for_each_loop_inside_that_it_depends_on(
     parts: dict[str, str], where: str | None
@@ -118,6 +129,8 @@ def test_a_table_has_a_dimension_for_each_loop_inside_that_it_depends_on(
     "parts",
     [
         {"value": "cos(y[0, j])"},
+        {"value": "y[0, (j * j) % 5]"},
+        {"value": "p[(j * 3) % 23]"},
         {"value": "cos(sum[])", "after": "sum[] = sum[] + 1.0:float64"},
         {"value": "cos(p[j + 4])"},
         {"value": "cos(p[j * 2])"},
@@ -129,7 +142,8 @@ def test_a_table_has_a_dimension_for_each_loop_inside_that_it_depends_on(
         {"value": "p[j]", "after": "c[] = c[] + x[i, j]", "use": "cos(c[])"},
         {"value": "cos(z[j])", "after": "z[j] = 1.0:float64"},
     ],
-    ids=["an array that changes", "a sum", "out of range", "out of range, far", "little",
+    ids=["an array that changes", "its element", "a multiple", "a sum", "out of range",
+         "out of range, far", "little",
          "a constant", "an index", "few rows", "under a condition", "a variable that changes",
          "read back"],
 )  # fmt: skip
@@ -178,6 +192,7 @@ VALUES = st.sampled_from(
         "cos(z[j]) + x[i, j]",
         "cos(y[i, 19 - j])",
         "cos(x[i, 0])",
+        "p[(j * j) % 23] + p[(i * j) % 23]",
     ]
 )
 BETWEEN = st.sampled_from(

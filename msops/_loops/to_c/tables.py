@@ -13,7 +13,8 @@ Weights of an interpolation, angles of a rotation or of a Fourier transform, and
 parameter of the kernel are such values. A table has a dimension for each loop inside that they
 depend on. A compiler moves out what no loop changes, but fills no tables, and leaves what is under
 a condition. A condition that chooses a value, such as a piecewise polynomial, is part of the value:
-compilers make no vectors of a loop with branches and gathers.
+compilers make no vectors of a loop with branches and gathers. For the same reason elements that a
+product of variables picks, as `cosine[k * t % n]`, go into tables, too.
 
 Values are followed through the variables that hold them, up to those that the loop does not change.
 What they read exists also where the loop does not run.
@@ -33,6 +34,7 @@ from msops._loops.ir.building import integer
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
+    Binary,
     Buffer,
     Cast,
     Const,
@@ -289,11 +291,15 @@ class _Tables:
 
     def _with_tables(self, expr: Expr, scope: Scope, values: tuple[_Values, ...]) -> Expr:
         """Returns an expression whose largest parts of this kind are elements of tables."""
-        if isinstance(expr, Const | Var | Load) or not self._frames:
+        if isinstance(expr, Const | Var) or not self._frames:
+            return expr
+        if isinstance(expr, Load) and not _is_scattered(expr):
             return expr
         around = zip(self._frames, values, strict=True)
         found = [self._value(frame, held, expr, scope) for frame, held in around]
         element = self._element(found, scope)
+        if isinstance(expr, Load):
+            return element or expr
         return element or map_operands(expr, lambda part: self._with_tables(part, scope, values))
 
     def _element(self, values: Sequence[Expr | None], scope: Scope) -> Load | None:
@@ -375,8 +381,25 @@ class _Tables:
 
 def _is_long(value: Expr) -> bool:
     """Returns whether a value that is no constant takes many operations, each counted once."""
+    if isinstance(value, Load):
+        return _is_scattered(value)
     is_long = sum(map(_effort, set(expressions(value)))) >= _LEAST_EFFORT
     return is_long and bool(variables(value) or loads(value))
+
+
+def _is_scattered(load: Load) -> bool:
+    """Returns whether an element is picked by a product of variables, as an angle `k * t % n` is.
+
+    Passes split no loops by such an index.
+    """
+    return any(
+        isinstance(part, Binary)
+        and part.op == "mul"
+        and bool(variables(part.left))
+        and bool(variables(part.right))
+        for at in load.indices
+        for part in expressions(at)
+    )
 
 
 def _effort(part: Expr) -> int:
@@ -387,7 +410,7 @@ def _effort(part: Expr) -> int:
 
 def _most_bytes(value: Expr) -> int:
     """Returns how large a table may be: functions take longer than a cache that is further off."""
-    is_slow = any(
+    is_slow = isinstance(value, Load) or any(
         isinstance(part, FunctionCall) and not FUNCTIONS[part.function].is_instruction
         for part in expressions(value)
     )
