@@ -151,7 +151,7 @@ def test_what_gets_no_table(parts: dict[str, str]) -> None:
     assert "table" not in tabulated(**{"value": "cos(float64(j))", **parts}, window="0 .. 0")
 
 
-def test_large_tables_are_those_of_functions_only() -> None:
+def test_large_tables_are_those_of_functions_and_elements() -> None:
     def text(value: str) -> str:
         kernel = f"""kernel k(x: float32[8, {20_000}]) -> (y) {{
           buffer y: float32[8, 20000]
@@ -161,7 +161,8 @@ def test_large_tables_are_those_of_functions_only() -> None:
         }}"""
         return body_of(arranged_apart(tabulate_values, mark_loops(parse_kernel(kernel))))
 
-    assert "local table: float32[20000]" in text("exp(float32(j))")
+    for value in ("exp(float32(j))", "x[0, (j * j) % 20000]"):
+        assert "local table: float32[20000]" in text(value)
     ratio = "((float32(j) / 3.0:float32) + 1.0:float32) / (float32(j) + 2.0:float32)"
     assert "table" not in text(ratio)
 
