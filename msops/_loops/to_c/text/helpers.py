@@ -15,30 +15,34 @@ from string import Template
 TEMPLATES: dict[str, Template] = {
     name: Template(text.strip())
     for name, text in {
-        # 0 by 0; INT_MIN / -1 wraps.
+        # By 0 they are 0, and the least integer by -1 wraps. Sizes without signs are divided: gcc 12
+        # takes (-a) / b for -(a / b) where it knows that b is positive, also of the least a.
         "truncdiv__signed": """
 $inline $T $name($T a, $T b) {
-  return b == 0 ? 0 : b == -1 ? ($T)(0 - ($U)a) : ($T)(a / b);
+  if (b == 0) return 0;
+  const $U over = ($U)(a < 0 ? 0 - ($U)a : ($U)a), by = ($U)(b < 0 ? 0 - ($U)b : ($U)b);
+  return ($T)((a < 0) != (b < 0) ? 0 - over / by : over / by);
 }""",
         "truncmod__signed": """
 $inline $T $name($T a, $T b) {
-  return b == 0 || b == -1 ? 0 : ($T)(a % b);
+  if (b == 0) return 0;
+  const $U over = ($U)(a < 0 ? 0 - ($U)a : ($U)a), by = ($U)(b < 0 ? 0 - ($U)b : ($U)b);
+  return ($T)(a < 0 ? 0 - over % by : over % by);
 }""",
         "floordiv__signed": """
 $inline $T $name($T a, $T b) {
   if (b == 0) return 0;
-  if (b == -1) return ($T)(0 - ($U)a);
-  const $T q = ($T)(a / b), r = ($T)(a % b);
-  return ($T)(q - (r != 0 && (r < 0) != (b < 0)));
+  const $U over = ($U)(a < 0 ? 0 - ($U)a : ($U)a), by = ($U)(b < 0 ? 0 - ($U)b : ($U)b);
+  return ($T)((a < 0) != (b < 0) ? 0 - (over / by + (over % by != 0)) : over / by);
 }""",
         "mod__signed": """
 $inline $T $name($T a, $T b) {
-  if (b == 0 || b == -1) return 0;
-  const $T r = ($T)(a % b);
+  if (b == 0) return 0;
+  const $U over = ($U)(a < 0 ? 0 - ($U)a : ($U)a), by = ($U)(b < 0 ? 0 - ($U)b : ($U)b);
+  const $T r = ($T)(a < 0 ? 0 - over % by : over % by);
   return ($T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);
 }""",
-        # Of a positive divisor, without a branch: what does not change leaves a loop. Only numbers
-        # from 0 on are divided, since gcc 12 takes (-a) / b for -(a / b), also of the least a.
+        # Of a positive divisor. These have no branch, so that gcc moves them out of loops.
         "floordiv_positive__signed": """
 $inline $T $name($T a, $T b) {
   const $T sign = ($T)(a >> ($bits - 1));

@@ -274,8 +274,9 @@ class Values:
         kind = signedness(expr.dtype)
         low, high = self._range(expr.left)
         least = self._range(expr.right)[0]
-        truncates = expr.op.startswith("trunc") and low > dtype_range(expr.dtype)[0]
-        if least > 0 and (low >= 0 or truncates or kind == "unsigned"):
+        # gcc 12 may move a sign out of a division, which is wrong for the least integer alone.
+        is_safe = expr.op.startswith("trunc") and low > dtype_range(expr.dtype)[0]
+        if least > 0 and (low >= 0 or is_safe or kind == "unsigned"):
             return f"({left} {division_sign(expr.op)} {right})"
         if expr.op in ("floordiv", "mod") and is_power_of_2(expr.right):
             # In two's complement both round down, and they run in vectors.
