@@ -18,7 +18,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     sources = (NATIVE / "device_memory.cc", NATIVE / "message.cc")
     command = ("g++", "-std=c++17", "-O0", "-Wall", "-Wextra", f"-I{NATIVE}")
     include = ("-isystem", jax.ffi.include_dir())
-    main = ROOT / "tests" / "cuda_driver" / "allocate.cc"
+    main = ROOT / "tests" / "device_memory" / "allocate.cc"
     subprocess.run((*command, *include, main, *sources, "-o", path), check=True)
     return path
 

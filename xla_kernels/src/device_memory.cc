@@ -8,7 +8,8 @@
 
 namespace msops {
 
-void* FindOnDevice(xla::ffi::ScratchAllocator* scratch, size_t size_bytes, size_t alignment) {
+void* TryAllocateOnDevice(xla::ffi::ScratchAllocator* scratch, size_t size_bytes,
+                          size_t alignment) {
   // XLA refuses to align to more than 16 bytes, so the first multiple is looked for here.
   size_t room_bytes = size_bytes + alignment - 1;
   if (room_bytes < size_bytes) return nullptr;
@@ -19,7 +20,7 @@ void* FindOnDevice(xla::ffi::ScratchAllocator* scratch, size_t size_bytes, size_
 
 char* AllocateOnDevice(xla::ffi::ScratchAllocator* scratch, size_t size_bytes, size_t alignment,
                        const std::string& who, const char* what) {
-  if (void* const block = FindOnDevice(scratch, size_bytes, alignment)) {
+  if (void* const block = TryAllocateOnDevice(scratch, size_bytes, alignment)) {
     return static_cast<char*>(block);
   }
   throw std::runtime_error(Explain(

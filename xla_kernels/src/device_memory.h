@@ -9,8 +9,9 @@
 
 namespace msops {
 
-// Returns memory at a multiple of `alignment`, a power of two; null if there is none.
-void* FindOnDevice(xla::ffi::ScratchAllocator* scratch, size_t size_bytes, size_t alignment);
+// Returns memory at a multiple of `alignment`, a power of two, that lives as long as `scratch`;
+// null if there is none.
+void* TryAllocateOnDevice(xla::ffi::ScratchAllocator* scratch, size_t size_bytes, size_t alignment);
 
 // The same. Throws std::runtime_error if there is none; `what` names the memory.
 char* AllocateOnDevice(xla::ffi::ScratchAllocator* scratch, size_t size_bytes, size_t alignment,

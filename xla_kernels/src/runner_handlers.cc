@@ -124,7 +124,7 @@ class DeviceAllocator final : public RunnerBinding::Allocator {
  public:
   explicit DeviceAllocator(ffi::ScratchAllocator* scratch) : scratch_(scratch) {}
   void* Allocate(size_t size_bytes) override {
-    return FindOnDevice(scratch_, size_bytes, WorkspacePool::kAlignment);
+    return TryAllocateOnDevice(scratch_, size_bytes, WorkspacePool::kAlignment);
   }
 
  private:
