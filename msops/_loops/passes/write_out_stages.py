@@ -1,4 +1,4 @@
-"""A loop becomes its iterations, one after another, if each has other strides than the rest.
+"""Loops are written out whose variable is an exponent in the bounds of a loop inside.
 
     for s in 0 .. 10 {                      for q in 0 .. 1 {
       for q in 0 .. 1 << s {                  y[q] = x[q + 512]
@@ -7,9 +7,10 @@
     }                                         y[q] = x[q + 256]
                                             ...
 
-So are Fourier transforms, bitonic sorts and prefix sums by doubling written. As numbers the strides
-show that indices are in range, and that loops are parallel. Likewise for a few iterations whose
-number is taken apart, as the corners `a[i + k // 2, j + k % 2]` for k in 0 .. 4.
+Fourier transforms and prefix sums by doubling are such loops. As numbers the strides show that
+indices are in range, and that loops are parallel. A loop of at most nine iterations is written out,
+too, if its variable stands for a row and a column, as k does in `a[i + k // 2, j + k % 2]`. Of
+stages in stages only the inner ones are written out.
 """
 
 from __future__ import annotations

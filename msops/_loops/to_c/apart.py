@@ -57,7 +57,7 @@ def _differ(left: Expr, right: Expr, ranges: Ranges, loops: Sequence[For]) -> bo
 
 
 def _differ_around(left: Expr, right: Expr, ranges: Ranges) -> bool:
-    """Returns whether two indices differ as `(i + 1) % n` and `i` do, where i is in 0 .. n."""
+    """Returns whether indices differ as `(i + 1) % n` and `i % n`, or an `i` in 0 .. n, do."""
     match left, right:
         case Binary(op="mod", right=Const(value=size)), Binary(op="mod", right=Const(value=other)):
             is_around = size == other

@@ -28,7 +28,8 @@
 A processor predicts the end of a loop from its last runs. If lengths are data, it is wrong once in
 most rows. Groups of lanes have fewer ends to predict, and their elements are loaded at once. This
 needs a processor that loads only some lanes of a vector (AVX-512). Whole groups have a branch
-without masks: with a mask for each, sums over arrays beyond the caches take 1.7 times as long.
+without masks: with a mask for each, sums over arrays beyond the caches take 1.7 times as long. Sums
+of what the iteration before stored, as in a solver, stay: a gather would wait for the store.
 """
 
 from __future__ import annotations
@@ -99,7 +100,7 @@ def sum_under_masks(kernel: Kernel) -> Kernel:
         if update is None or estimated_trips(loop, scope) < _FEWEST_TRIPS:
             return None
         around = stored.get(scope.loops[-1].var) if scope.loops else None
-        if around and any(load.buffer in around for load in loads(update.term)):
+        if around and any(x.indices and x.buffer in around for x in loads(update.term)):
             # A gather waits until what was stored just before is in the cache.
             return None
         return _MaskedSum(loop, update, names).in_groups()

@@ -123,13 +123,13 @@ class _SplittingReductions:
         stores = [stmt for stmt in statements(loop.body)
                   if isinstance(stmt, Store) and stmt.buffer == name]  # fmt: skip
         ops = {update.op if update else None for update in map(update_of, stores)}
-        # Elements that move with the loop, if not by data, are few in each part.
-        may_meet = all(
+        # Parts of what moves evenly with the loop would be mostly empty; of what data picks, not.
+        is_shared = all(
             any(map(loads, access.indices)) or step(access, loop, self._buffers) == 0
             for access in touched
         )
         # A store and a load for each update, and no load beside them.
-        if len(ops) != 1 or not may_meet or len(touched) != 2 * len(stores):
+        if len(ops) != 1 or not is_shared or len(touched) != 2 * len(stores):
             return None
         (op,) = ops
         return op if op in ("add", "mul", "min", "max") else None

@@ -41,7 +41,7 @@ def gcc_confuses_elements(loop: For, scope: Scope, buffers: Mapping[str, Buffer]
     In such a loop it takes elements for different ones if it does not know their distance. It
     loads neighbours, like `a[i, 0]` and `a[i, 1]`, together with the first of them, and stores them
     together with the last one: past `a[i, k]`, which may be one of them. Where it stores neighbours
-    under conditions it does so past any of them.
+    under conditions it does so past every other access.
     """
     (inside,) = scope.inside(loop)
     loops = (*scope.loops, loop)
@@ -49,11 +49,12 @@ def gcc_confuses_elements(loop: For, scope: Scope, buffers: Mapping[str, Buffer]
         accesses = [access for access in accesses_in(loop.body) if access.buffer == name]
         elements = {access.indices for access in accesses}
         strides = {stride(access, loop.var, buffers) for access in accesses}
-        # Two neighbours and another element, that are apart from one iteration to the next.
+        # Elements that are side by side from one iteration to the next are safe.
         if len(elements) < 2 or strides <= {0, 1}:
             continue
         if _is_stored_under_conditions(name, loop.body):
             return True
+        # Else it takes two neighbours and another element.
         if len(elements) < 3:
             continue
         stored = {access.indices for access in accesses if isinstance(access, Store)}

@@ -22,6 +22,9 @@ Where a row takes steps in an order, and each step reads a matrix that all rows 
 block take each step together: the serial loop goes around the rows. Examples are flash attention,
 whose steps are blocks of keys (T. Dao and others, 2022), and recurrent networks over a batch.
 
+The sum of a neuron is mostly a variable of a loop in the row. There it first becomes an array, so
+that the sum is a loop of its own.
+
 This is loop distribution with expansion of locals, as in deferring.py, and interchange.
 """
 
@@ -222,14 +225,14 @@ def _with_sums_apart(body: tuple[Stmt, ...], changing: Collection[str]) -> tuple
 
 
 def _split_at_sums(stmt: Stmt, changing: Collection[str]) -> tuple[Stmt, ...]:
-    trips = fixed_trips(stmt) if isinstance(stmt, For) and stmt.kind == "parallel" else None
-    if trips is None or not isinstance(stmt, For):
+    if not isinstance(stmt, For) or stmt.kind != "parallel":
         return (stmt,)
-    inner, variables = without_locals(stmt.body)
+    inner, own = without_locals(stmt.body)
+    trips = fixed_trips(stmt)
     sums = {n for n, part in enumerate(inner) if isinstance(part, For) and _waits(part, changing)}
-    if not sums or any(v.shape or v.dtype in SUMMED_IN_FLOAT32 for v in variables):
+    if not sums or trips is None or any(b.shape or b.dtype in SUMMED_IN_FLOAT32 for b in own):
         return (stmt,)
-    arrays = {v.name: dataclasses.replace(v, shape=(trips,)) for v in variables}
+    arrays = {b.name: dataclasses.replace(b, shape=(trips,)) for b in own}
     body = in_arrays(with_parts(stmt, body=inner), arrays).body
     apart: tuple[Stmt, ...] = tuple(with_parts(stmt, body=part) for _, part in _parts(body, sums))
     for array in arrays.values():

@@ -74,7 +74,7 @@ from msops._loops.to_c.blocks import index
 T = TypeVar("T")
 _LEAST_EFFORT = 8
 """Operations of a value on floats; a table of less saves little. Indices of arrays and conditions
-on them stay as they are: passes split loops by them."""
+on them stay as they are: passes split loops by them, but not by products of variables."""
 _ROUNDING = 4
 """Operations of a float made an integer, as what is out of range is the nearest one in it."""
 _FEWEST_READS = 4
@@ -314,7 +314,7 @@ class _Tables:
             if value is None or frame.conditions < conditions:
                 continue
             over = variables(value)
-            if frame.loop.var in over or not _is_long(value):
+            if frame.loop.var in over or not _is_worth_a_table(value):
                 continue
             inside = [
                 each.loop for each in self._frames[frame.depth + 1 :] if each.loop.var in over
@@ -379,8 +379,8 @@ class _Tables:
         return stmt
 
 
-def _is_long(value: Expr) -> bool:
-    """Returns whether a value that is no constant takes many operations, each counted once."""
+def _is_worth_a_table(value: Expr) -> bool:
+    """Returns whether a value takes many operations, each counted once, or is fetched alone."""
     if isinstance(value, Load):
         return _is_scattered(value)
     is_long = sum(map(_effort, set(expressions(value)))) >= _LEAST_EFFORT
@@ -388,10 +388,7 @@ def _is_long(value: Expr) -> bool:
 
 
 def _is_scattered(load: Load) -> bool:
-    """Returns whether an element is picked by a product of variables, as an angle `k * t % n` is.
-
-    Passes split no loops by such an index.
-    """
+    """Returns whether a product of variables picks an element, as an angle `k * t % n`."""
     return any(
         isinstance(part, Binary)
         and part.op == "mul"
@@ -409,7 +406,7 @@ def _effort(part: Expr) -> int:
 
 
 def _most_bytes(value: Expr) -> int:
-    """Returns how large a table may be: functions take longer than a cache that is further off."""
+    """Returns how large a table may be: a further cache is quicker than functions and gathers."""
     is_slow = isinstance(value, Load) or any(
         isinstance(part, FunctionCall) and not FUNCTIONS[part.function].is_instruction
         for part in expressions(value)

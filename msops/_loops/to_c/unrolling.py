@@ -3,6 +3,8 @@
 parallel j in 0 .. 64 {                       parallel j in 0 .. 64 {
   reduction k in 0 .. 2 {                       b[j] = max(b[j], a[2 * j])
     b[j] = max(b[j], a[2 * j + k])      ->      b[j] = max(b[j], a[2 * j + 1])
+
+A loop over four neighbours inside of another short one stays: it fills a vector itself.
 """
 
 from __future__ import annotations
@@ -22,6 +24,8 @@ from msops._loops.to_c.strides import stride
 
 _MOST_TRIPS = 4
 _MOST_STATEMENTS = 16
+_LANES = 4
+"""Elements of a vector of float32 on every processor; of float64 with AVX."""
 
 
 def unroll_short_loops(kernel: Kernel) -> Kernel:
@@ -39,7 +43,7 @@ def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     assert span is not None
     values = range(*span)
     inner = statements(loop.body)
-    if _is_row(loop, scope):
+    if _fills_a_vector(loop, scope):
         return (loop,)
     # Names are unique in a kernel, so statements that declare one cannot be repeated.
     if any(isinstance(part, For | Local) for part in inner):
@@ -51,7 +55,7 @@ def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     )
 
 
-def _is_row(loop: For, scope: Scope) -> bool:
+def _fills_a_vector(loop: For, scope: Scope) -> bool:
     """Returns whether a loop stores neighbours, and the one around it is no longer.
 
     Then its iterations, not those of the loop around it, are the lanes of vectors.
@@ -59,7 +63,7 @@ def _is_row(loop: For, scope: Scope) -> bool:
     stores = [part for part in loop.body if isinstance(part, Store)]
     return (
         loop.kind == "parallel"
-        and fixed_trips(loop) == _MOST_TRIPS
+        and fixed_trips(loop) == _LANES
         and _is_short(scope.loops[-1])
         and len(stores) == len(loop.body)
         and all(stride(store, loop.var, scope.buffers) == 1 for store in stores)

@@ -10,7 +10,8 @@
 `ivdep` is `#pragma GCC ivdep`: no iteration depends on another. `simd` is `#pragma omp simd`, which
 also keeps a compiler from unrolling a short loop instead, and lets it reassociate sums of floats.
 OpenMP's minimum and maximum of floats lose NaN, so `lanes` stands for a loop of our own: it keeps
-one minimum or maximum for each lane of a vector and combines them at the end.
+one minimum or maximum for each lane of a vector and combines them at the end. Sums of few elements
+that stand anywhere have no mark.
 """
 
 from __future__ import annotations

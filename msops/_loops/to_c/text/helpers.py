@@ -15,8 +15,8 @@ from string import Template
 TEMPLATES: dict[str, Template] = {
     name: Template(text.strip())
     for name, text in {
-        # By 0 they are 0, and the least integer by -1 wraps. Sizes without signs are divided: gcc 12
-        # takes (-a) / b for -(a / b) where it knows that b is positive, also of the least a.
+        # By 0 they are 0, and the least integer by -1 wraps. Sizes without signs are divided, since
+        # gcc 12 takes (-a) / b for -(a / b) where it knows b > 0, also of the least a.
         "truncdiv__signed": """
 $inline $T $name($T a, $T b) {
   if (b == 0) return 0;
