@@ -32,7 +32,21 @@ XLA_FFI_Error* Free(XLA_FFI_DeviceMemory_Free_Args* args) {
   return nullptr;
 }
 
-void GetMessage(XLA_FFI_Error_GetMessage_Args* args) { args->message = "refused"; }
+template <typename Args>
+void Say(Args* args) {
+  args->message = "refused";
+}
+
+// The name of this function depends on the version of XLA.
+template <typename Api>
+auto SayWith(Api* api, int) -> decltype(api->XLA_FFI_Error_GetMessage, void()) {
+  api->XLA_FFI_Error_GetMessage = Say;
+}
+template <typename Api>
+auto SayWith(Api* api, long) -> decltype(api->XLA_FFI_Error_GetDetails, void()) {
+  api->XLA_FFI_Error_GetDetails = Say;
+}
+
 void Destroy(XLA_FFI_Error_Destroy_Args*) {}
 
 }  // namespace
@@ -41,7 +55,7 @@ int main(int, char** arguments) {
   XLA_FFI_Api api = {};
   api.XLA_FFI_DeviceMemory_Allocate = Allocate;
   api.XLA_FFI_DeviceMemory_Free = Free;
-  api.XLA_FFI_Error_GetMessage = GetMessage;
+  SayWith(&api, 0);
   api.XLA_FFI_Error_Destroy = Destroy;
   const size_t size_bytes = std::strtoull(arguments[1], nullptr, 10);
   const size_t alignment = std::strtoull(arguments[2], nullptr, 10);
