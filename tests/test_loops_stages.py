@@ -12,6 +12,7 @@ from loop_ir import parse_kernel, write_out_stages
 from test_c_arrangement import arranged, body_of
 
 from msops import Custom
+from msops.errors import ArgumentValueError
 
 STAGES = """kernel stages(x: float32[16]) -> (x) {{
   serial s in {span} {{
@@ -186,6 +187,26 @@ def test_a_fourier_transform_and_its_gradient(form: str) -> None:
 def test_prefix_sums_by_doubling(form: str, n: int) -> None:
     x = np.random.default_rng(0).integers(-9, 9, (3, n)).astype("float32")
     np.testing.assert_array_equal(as_op(doubling, form)(x), np.cumsum(x, axis=1))
+
+
+def corners(x):
+    y = output_tensor(x.shape, x.dtype)  # noqa: F821
+    for k in range(4):
+        for i in range(x.shape[0]):
+            for j in range(x.shape[1] - 1):
+                y[i, j] += x[i + k // 2, j + k % 2]
+    return y
+
+
+def test_an_error_names_the_loops_of_the_author() -> None:
+    op = Custom(corners, func_type="akg")
+    with pytest.raises(ArgumentValueError) as caught:
+        op(np.ones((15, 15), "float32"))
+    # Both corners with k // 2 = 1 read it.
+    assert "reads x[15, j + (k % 2)] of x: float32[15, 15] at k = 2, i = 14, j = 0" in str(
+        caught.value
+    )
+    assert str(caught.value).count("reads") == 1
 
 
 def no_rounds(x):

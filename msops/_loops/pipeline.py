@@ -277,14 +277,28 @@ def analyse(kernel: Kernel) -> Analysis:
     """Returns what is known of a kernel as a front end made it."""
     common = run(kernel, PASSES_COMMON)
     bounds, written, kinds = check_bounds(common), find_unwritten(common), find_kinds(common)
+    findings = (*bounds.findings, *written.findings, *kinds.findings)
     return Analysis(
         common,
         run(common, passes_to_mark(kinds)),
         kinds.explanation,
-        (*bounds.findings, *written.findings, *kinds.findings),
+        _by_its_names(findings, kernel, common) if findings else (),
         bounds.unproven,
         written.overwritten,
     )
+
+
+def _by_its_names(
+    findings: tuple[LoopFinding, ...], kernel: Kernel, common: Kernel
+) -> tuple[LoopFinding, ...]:
+    """Returns findings in terms of the author's loops, also of those that are written out."""
+    passes = tuple(each for each in PASSES_COMMON if each[1] is not write_out_stages)
+    whole = run(kernel, passes)
+    if whole == common:
+        return findings
+    found = (*check_bounds(whole).findings, *find_unwritten(whole).findings)
+    of_loops = {(each.kind, each.location): each for each in found}
+    return tuple(dict.fromkeys(of_loops.get((each.kind, each.location), each) for each in findings))
 
 
 def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, frozenset[str]]:
