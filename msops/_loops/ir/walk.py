@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
+from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -489,6 +490,18 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
 def with_value(body: tuple[Stmt, ...], var: str, value: Expr) -> tuple[Stmt, ...]:
     """Returns the body of a loop for one value of its variable."""
     return map_all(body, lambda expr: substitute(expr, {var: value}))
+
+
+def iterations(loop: For, span: tuple[int, int]) -> tuple[Stmt, ...]:
+    """Returns the body of a loop for each value of its variable, one after another.
+
+    Args:
+      loop: the loop.
+      span: the first value, and the one after the last.
+    """
+    return tuple(
+        stmt for value in range(*span) for stmt in with_value(loop.body, loop.var, integer(value))
+    )
 
 
 def with_body(kernel: Kernel, body: tuple[Stmt, ...]) -> Kernel:

@@ -16,22 +16,24 @@ stages in stages only the inner ones are written out.
 from __future__ import annotations
 
 from msops._loops.analysis.costs import fixed_span
-from msops._loops.ir.building import integer
 from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import Binary, Const, For, Kernel, Stmt
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     expressions,
+    iterations,
     rewrite_loops,
     statements,
     variables,
-    with_value,
 )
 
 _MOST_STAGES = 24
+"""Iterations of a loop over exponents: enough for arrays of 16 million elements."""
 _MOST_PARTS = 9
+"""Iterations of a loop over rows and columns: a window of 3 x 3."""
 _MOST_STATEMENTS = 256
+"""Statements that a loop becomes. The compiler takes 0.7 s for 130 of a Fourier transform."""
 
 
 def write_out_stages(kernel: Kernel) -> Kernel:
@@ -52,9 +54,7 @@ def _written_out(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     if any(isinstance(part, For) and _has_stages(part, statements(part.body)) for part in inner):
         # Stages of stages, as of a bitonic sort, would be hundreds.
         return None
-    return tuple(
-        part for value in range(*span) for part in with_value(loop.body, loop.var, integer(value))
-    )
+    return iterations(loop, span)
 
 
 def _has_stages(loop: For, inner: list[Stmt]) -> bool:

@@ -10,14 +10,13 @@ A loop over four neighbours inside of another short one stays: it fills a vector
 from __future__ import annotations
 
 from msops._loops.analysis.costs import fixed_span, fixed_trips
-from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import For, Kernel, Local, Stmt, Store
 from msops._loops.ir.walk import (
     Scope,
+    iterations,
     rewrite_inner_loops,
     rewrite_loops,
     statements,
-    with_value,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.strides import stride
@@ -41,18 +40,15 @@ def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     loop = rewrite_inner_loops(loop, scope, _unrolled)
     span = fixed_span(loop)
     assert span is not None
-    values = range(*span)
     inner = statements(loop.body)
     if _fills_a_vector(loop, scope):
         return (loop,)
     # Names are unique in a kernel, so statements that declare one cannot be repeated.
     if any(isinstance(part, For | Local) for part in inner):
         return (loop,)
-    if len(inner) * len(values) > _MOST_STATEMENTS:
+    if len(inner) * (span[1] - span[0]) > _MOST_STATEMENTS:
         return (loop,)
-    return tuple(
-        part for value in values for part in with_value(loop.body, loop.var, integer(value))
-    )
+    return iterations(loop, span)
 
 
 def _fills_a_vector(loop: For, scope: Scope) -> bool:

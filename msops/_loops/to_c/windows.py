@@ -17,7 +17,6 @@ from __future__ import annotations
 import dataclasses
 
 from msops._loops.analysis.costs import fixed_span, mean_trips
-from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     Buffer,
@@ -35,13 +34,13 @@ from msops._loops.ir.walk import (
     accesses_in,
     bodies,
     is_innermost,
+    iterations,
     map_accesses,
     map_bodies,
     map_expressions,
     rewrite_loops,
     statements,
     with_parts,
-    with_value,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
@@ -180,12 +179,7 @@ def _parts(stmt: Stmt, most: int, ranges: Ranges) -> tuple[Stmt, ...] | None:
         span = fixed_span(stmt)
         if span is None or span[1] - span[0] > min(most, _MOST_TRIPS):
             return None
-        rounds = tuple(
-            part
-            for value in range(*span)
-            for part in with_value(stmt.body, stmt.var, integer(value))
-        )
-        return _written_out(rounds, most, ranges)
+        return _written_out(iterations(stmt, span), most, ranges)
     inside = [_written_out(body, most, ranges) for body in bodies(stmt)]
     found = [body for body in inside if body is not None]
     if len(found) < len(inside):
