@@ -488,6 +488,37 @@ def test_the_sums_of_neurons_are_a_product_of_all_rows() -> None:
     assert "r[i_2, h_2] = max(r[i_2, h_2], 0.0:float64)" in text
 
 
+def test_rows_are_blocked_without_the_sums_of_neurons_if_these_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kernel = mark_loops(
+        parse_kernel("""kernel k(x: float64[40, 32], w: float64[40, 32]) -> (o, p) {
+          buffer o: float64[40, 40]
+          buffer p: float64[40, 32]
+          serial i in 0 .. 40 {
+            local s: float64[32] {
+              serial j in 0 .. 32 { s[j] = x[i, j] + 1.0:float64 }
+              serial d in 0 .. 32 {
+                serial e in 0 .. 32 { p[i, d] = p[i, d] + (s[e] * w[e, d]) }
+              }
+              serial h in 0 .. 40 {
+                local r: float64[] {
+                  serial j_1 in 0 .. 32 { r[] = r[] + (w[h, j_1] * s[j_1]) }
+                  o[i, h] = r[] * r[]
+                }
+              }
+            }
+          }
+        }""")
+    )
+    assert "local r: float64[40, 40]" in body_of(arranged_apart(block_rows, kernel))
+    # Of 40 rows of s, but not of those of r.
+    monkeypatch.setattr("msops._loops.to_c.row_blocks._MOST_BYTES", 40 * 32 * 8)
+    alone = body_of(arranged_apart(block_rows, kernel))
+    assert "local r: float64[] {" in alone
+    assert "local s: float64[40, 32]" in alone
+
+
 @pytest.mark.usefixtures("anything")
 @settings(max_examples=examples(60), deadline=None)
 @given(

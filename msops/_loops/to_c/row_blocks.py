@@ -122,7 +122,13 @@ class _InParts(ABC):
         fewest, most = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
         if fewest < _FEWEST_ROWS or loads(loop.begin) or loads(loop.end):
             return None
-        loop = self._prepared(loop)
+        prepared = self._prepared(loop)
+        found = self._in_blocks(prepared, scope, most)
+        # What was prepared has more arrays, whose rows may be too large for a cache.
+        return found or (self._in_blocks(loop, scope, most) if prepared != loop else None)
+
+    def _in_blocks(self, loop: For, scope: Scope, most: int) -> tuple[Stmt, ...] | None:
+        """Returns the loop over blocks of at most so many rows; None if nothing is alone."""
         body, own = without_locals(loop.body)
         names = {buffer.name for buffer in own}
         (inside,) = scope.inside(loop)
@@ -225,6 +231,7 @@ def _with_sums_apart(body: tuple[Stmt, ...], changing: Collection[str]) -> tuple
 
 
 def _split_at_sums(stmt: Stmt, changing: Collection[str]) -> tuple[Stmt, ...]:
+    """Returns a loop in parts, each sum that reads what changes in a row by itself."""
     if not isinstance(stmt, For) or stmt.kind != "parallel":
         return (stmt,)
     inner, own = without_locals(stmt.body)
