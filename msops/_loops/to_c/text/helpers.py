@@ -53,18 +53,6 @@ $inline $T $name($T a, $T b) {
   const $T sign = ($T)(a >> ($bits - 1));
   return ($T)((((a ^ sign) % b) ^ sign) + (b & sign));
 }""",
-        "truncdiv_positive__signed": """
-$inline $T $name($T a, $T b) {
-  const $U sign = ($U)(a >> ($bits - 1));
-  const $U size = ($U)((($U)a ^ sign) - sign);
-  return ($T)((size / ($U)b ^ sign) - sign);
-}""",
-        "truncmod_positive__signed": """
-$inline $T $name($T a, $T b) {
-  const $U sign = ($U)(a >> ($bits - 1));
-  const $U size = ($U)((($U)a ^ sign) - sign);
-  return ($T)((size % ($U)b ^ sign) - sign);
-}""",
         # Of a dividend from -b to b - 1.
         "mod_around__signed": """
 $inline $T $name($T a, $T b) {

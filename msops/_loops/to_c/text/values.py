@@ -286,7 +286,7 @@ class Values:
             return f"({left} >> {power.bit_length() - 1})"
         op = expr.op.replace("floor", "trunc") if kind == "unsigned" else expr.op
         op = op.replace("truncmod", "mod") if kind == "unsigned" else op
-        if kind == "signed" and least > 0:
+        if kind == "signed" and least > 0 and op in ("floordiv", "mod"):
             is_around = op == "mod" and -least <= low and high < least
             op += "_around" if is_around else "_positive"
         return f"{self.helper(f'{op}__{kind}', expr.dtype)}({left}, {right})"
