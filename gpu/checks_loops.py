@@ -124,7 +124,9 @@ def _chosen(case: Case, arrays: Sequence[jax.Array]) -> str:
     """Returns the form that msops chooses."""
     op = _custom(case, len(arrays), None)
     explained = op.explain(*arrays, *case.attributes.values()).splitlines()[0]
-    return "xla" if ": XLA operations" in explained else "native"
+    forms = {": XLA operations": "xla", ": native code": "native"}
+    (chosen,) = (form for words, form in forms.items() if words in explained)
+    return chosen
 
 
 def _gradients(

@@ -8,7 +8,8 @@ import importlib.metadata
 import platform
 import shutil
 import subprocess
-from collections.abc import Iterable, Iterator
+import textwrap
+from collections.abc import Iterable
 
 import jax
 
@@ -32,15 +33,14 @@ class Row:
     failure: str = ""
 
 
-def report(rows: Iterable[Row]) -> Iterator[str]:
-    """Yields the lines of the report: versions, the table, the total and failures in full.
+def print_report(rows: Iterable[Row]) -> bool:
+    """Prints versions, the table, the total and failures in full; returns whether all passed.
 
     A row is printed before the next check runs, so that a run that is stopped has its rows.
     """
-    yield f"{datetime.datetime.now(datetime.UTC).date()}: {_machine()}."
-    yield ""
-    yield "| check | result | largest error | median call (us) | jax.numpy (us) |"
-    yield "|---|---|---|---|---|"
+    print(f"{datetime.datetime.now(datetime.UTC).date()}: {_machine()}.", end="\n\n")
+    print("| check | result | largest error | median call (us) | jax.numpy (us) |")
+    print("|---|---|---|---|---|", flush=True)
     done = []
     for row in rows:
         result = "FAILED" if row.failure else "passed"
@@ -48,13 +48,13 @@ def report(rows: Iterable[Row]) -> Iterator[str]:
         times = " | ".join(
             "" if time_us is None else f"{time_us:.1f}" for time_us in (row.call_us, row.beside_us)
         )
-        yield f"| {row.name} | {result} | {error} | {times} |"
+        print(f"| {row.name} | {result} | {error} | {times} |", flush=True)
         done.append(row)
-    yield ""
-    yield f"{sum(not row.failure for row in done)} of {len(done)} passed."
-    for row in done:
-        if row.failure:
-            yield from ("", f"{row.name}:", *(f"    {line}" for line in row.failure.splitlines()))
+    failed = [row for row in done if row.failure]
+    print(f"\n{len(done) - len(failed)} of {len(done)} passed.")
+    for row in failed:
+        print(f"\n{row.name}:", textwrap.indent(row.failure, "    "), sep="\n")
+    return not failed
 
 
 def _machine() -> str:

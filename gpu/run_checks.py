@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ import numpy as np
 from checks_device import cuda_device
 from checks_loops import loop_checks
 from checks_programs import program_checks
-from checks_report import Row, report
+from checks_report import Row, print_report
 from checks_table import CHECKS, Check
 from checks_tbe import tbe_checks
 from checks_timing import median_us
@@ -38,16 +38,7 @@ def main() -> int:
     checks = [(check.name, lambda check=check: run_check(check, device)) for check in CHECKS]
     checks += [*program_checks(device), ("tutorial's GPU script", run_tutorial)]
     checks += [*tbe_checks(device), *loop_checks(device)]
-    rows = []
-
-    def outcomes() -> Iterator[Row]:
-        for name, run in checks:
-            rows.append(_guarded(name, run))
-            yield rows[-1]
-
-    for line in report(outcomes()):
-        print(line, flush=True)
-    return 1 if any(row.failure for row in rows) else 0
+    return 0 if print_report(_guarded(name, run) for name, run in checks) else 1
 
 
 def run_check(check: Check, device: jax.Device) -> Row:

@@ -75,6 +75,17 @@ def test_what_one_would_write_computes_the_same(name: str, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(
+    ("name", "size", "form"), [("lu", 9, "native"), ("outer_product", 5000, "xla")]
+)
+def test_a_row_names_the_form_that_is_chosen(
+    monkeypatch: pytest.MonkeyPatch, name: str, size: int, form: str
+) -> None:
+    monkeypatch.setattr(checks_loops, "_SIZE", size)
+    rows = {lowering: run_loop_check(BY_NAME[name], lowering, CPU).name for lowering in LOWERINGS}
+    assert [lowering for lowering, row in rows.items() if row.endswith(", chosen")] == [form]
+
+
+@pytest.mark.parametrize(
     "run", [checks_programs.in_a_loop, checks_programs.under_vmap, checks_programs.out_of_range]
 )
 def test_programs_with_kernels_are_right(run: Callable[[jax.Device], float]) -> None:

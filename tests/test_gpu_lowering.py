@@ -24,7 +24,7 @@ from msops.errors import BackendError
 from msops.ops import CustomRegOp, DataType
 
 sys.path.insert(0, str(ROOT / "gpu"))
-from checks_report import Row, report
+from checks_report import Row, print_report
 from checks_table import CHECKS, KERNELS, Check
 from run_checks import TUTORIAL, TUTORIAL_BUILD, run_check
 
@@ -217,13 +217,25 @@ def test_the_runner_fails_a_wrong_operator(numpy: Callable[..., Any], failure: s
     assert failure in row.failure
 
 
-def test_the_report_tells_failures_from_passes() -> None:
-    rows = [Row("one", 0.0, 12.34, 5.0), Row("two", failure="why\nindeed")]
-    text = "\n".join(report(rows))
+def test_the_report_tells_failures_from_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    passed = Row("one", 0.0, 12.34, 5.0)
+    assert print_report([passed])
+    assert not print_report([passed, Row("two", failure="why\nindeed")])
+    text = capsys.readouterr().out
+    assert "1 of 1 passed" in text
     assert "1 of 2 passed" in text
     assert "| one | passed | 0.0e+00 | 12.3 | 5.0 |" in text
     assert "| two | FAILED |  |  |  |" in text
-    assert text.endswith("two:\n    why\n    indeed")
+    assert text.endswith("two:\n    why\n    indeed\n")
+
+
+def test_a_row_is_printed_before_the_next_check_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    def rows() -> Iterator[Row]:
+        yield Row("one")
+        assert "| one | passed |" in capsys.readouterr().out
+        yield Row("two")
+
+    assert print_report(rows())
 
 
 @needs_nvcc
