@@ -2,7 +2,8 @@
 //
 //   allocate SIZE ALIGNMENT
 //
-// Prints where the memory is, as its remainder by the alignment and its end, or what was thrown.
+// Prints the remainder of its address by the alignment, and whether all of it is in these 4 kB; or
+// what was thrown.
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
