@@ -91,7 +91,12 @@ from msops._loops.oracle.rules import RULES as VERIFIER_RULES
 from msops._loops.oracle.tokens import TextError
 from msops._loops.oracle.verify import IRError, verify
 from msops._loops.passes.batching import batched
-from msops._loops.passes.forward_locals import forward_indices, forward_locals, forward_terms
+from msops._loops.passes.forward_locals import (
+    forward_indices,
+    forward_lengths,
+    forward_locals,
+    forward_terms,
+)
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
@@ -99,6 +104,7 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.passes.split_running_maxima import split_running_maxima
+from msops._loops.passes.version_ragged_rows import version_ragged_rows
 from msops._loops.passes.write_out_stages import write_out_stages
 from msops._loops.pipeline import (
     PASSES_COMMON,
@@ -288,6 +294,7 @@ __all__ = [
     "find_kinds",
     "find_unwritten",
     "forward_indices",
+    "forward_lengths",
     "forward_locals",
     "forward_terms",
     "fuse_rows",
@@ -368,6 +375,7 @@ __all__ = [
     "update_later_elements",
     "verify",
     "version_loops_over_data",
+    "version_ragged_rows",
     "widen_sums",
     "write_fresh_results",
     "write_out_stages",

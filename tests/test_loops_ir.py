@@ -71,6 +71,10 @@ EXAMPLE = """kernel example(a: float32[4, 8], idx: int64[4]) -> (s, a) {
       if (s[i] < 4.0:float32) {
       }
     }
+    if (s[i] < 5.0:float32) @usual {
+    } else {
+      s[i] = 0.0:float32
+    }
   }
 }"""
 

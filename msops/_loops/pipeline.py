@@ -31,13 +31,19 @@ from msops._loops.ir.nodes import Kernel, Local
 from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import accesses_in, buffers_of, statements
 from msops._loops.passes.batching import batched
-from msops._loops.passes.forward_locals import forward_indices, forward_locals, forward_terms
+from msops._loops.passes.forward_locals import (
+    forward_indices,
+    forward_lengths,
+    forward_locals,
+    forward_terms,
+)
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.passes.split_running_maxima import split_running_maxima
+from msops._loops.passes.version_ragged_rows import version_ragged_rows
 from msops._loops.passes.write_out_stages import write_out_stages
 from msops._loops.to_c.ahead import sum_ahead
 from msops._loops.to_c.alternating import alternate_arrays
@@ -129,6 +135,8 @@ PASSES_TO_JAX: Passes = (
 """From there to the raised form, which XLA operations are printed from."""
 
 PASSES_IN_PLACE: Passes = (
+    ("forward lengths", forward_lengths),
+    ("version ragged rows", version_ragged_rows),
     ("split running maxima", split_running_maxima),
     ("alternate arrays", alternate_arrays),
     ("merge branches", merge_branches),
@@ -205,6 +213,8 @@ def passes_to_mark(kinds: Kinds) -> Passes:
 def passes_to_gradient(wanted: tuple[bool, ...] | None) -> Passes:
     """Returns the passes from a kernel to that of its gradients; see `gradient.reverse.reverse`."""
     return (
+        ("forward lengths", forward_lengths),
+        ("version ragged rows", version_ragged_rows),
         ("make indices explicit", make_indices_explicit),
         ("keep decisions", keep_decisions),
         ("reverse", partial(reverse, wanted=wanted)),

@@ -217,12 +217,21 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class If:
-    """Runs one of two bodies."""
+    """Runs one of two bodies.
+
+    Attributes:
+      condition: chooses `then` where it holds.
+      then: the one body.
+      otherwise: the other one.
+      is_usual: whether the condition holds for all data but those that lie out of range. A pass to
+        C sets it; estimates of time leave out `otherwise`.
+    """
 
     condition: Expr
     then: tuple[Stmt, ...]
     otherwise: tuple[Stmt, ...] = ()
     location: Location | None = _location()
+    is_usual: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@
 - A loop starts with its kind; ``@word`` is the author's keyword, ``@threads(16)`` its grain,
   ``@vector(simd)`` the form of one that runs in vectors, ``@grid`` that the threads of a launch
   run it, ``@ends_early`` that it is left once its condition is false.
-  ``local t: float32[] { ... }`` is `Local`, ``if (c) { ... } else { ... }`` is `If`.
+  ``local t: float32[] { ... }`` is `Local`, ``if (c) { ... } else { ... }`` is `If`;
+  its ``@usual`` says that only wrong data get to the other branch.
 - Every operation has parentheses, so there are no precedences; `pow`, `min`, `max`,
   `truncdiv`, `truncmod` and functions are written as calls: ``max(a[i], 0.0:float32)``.
 - A number carries its dtype (``1:int32``), but for int32 in whole numbers and bool. A load and an
@@ -74,8 +75,9 @@ def _lines(stmt: Stmt) -> list[str]:
         case For(var=var, begin=begin, end=end, body=body, kind=kind):
             bounds = f"{expr_text(begin)} .. {expr_text(end)}"
             return [f"{kind} {var} in {bounds}{_marks(stmt)} {{", *_indented(body), "}"]
-        case If(condition=condition, then=then, otherwise=otherwise):
-            head = f"if ({expr_text(condition, outermost=True)}) {{"
+        case If(condition=condition, then=then, otherwise=otherwise, is_usual=is_usual):
+            mark = " @usual" if is_usual else ""
+            head = f"if ({expr_text(condition, outermost=True)}){mark} {{"
             rest = ["} else {", *_indented(otherwise)] if otherwise else []
             return [head, *_indented(then), *rest, "}"]
         case Local(buffer=buffer, body=body, storage=storage):

@@ -182,10 +182,13 @@ class _Parser(Reader):
         self.expect("(")
         condition = self.expression()
         self.expect(")")
+        is_usual = self.accept("@")
+        if is_usual:
+            self.expect("usual")
         location = self.since(first)
         then = self._block()
         otherwise = self._block() if self.accept("else") else ()
-        return If(condition, then, otherwise, location=location)
+        return If(condition, then, otherwise, location=location, is_usual=is_usual)
 
     def _local(self) -> Local:
         first = self.take()

@@ -2,5 +2,5 @@
 
 Modules: axes, batching, extremes, forward_locals, mark_loops, privatise, search, shrink_locals,
 simplify, simplify_expressions, split_at_pivots, split_running_maxima,
-write_out_stages.
+version_ragged_rows, write_out_stages.
 """

@@ -20,6 +20,7 @@ from msops._loops.ir.nodes import Expr, For, FunctionCall, Kernel, Load, Local, 
 from msops._loops.ir.walk import (
     Scope,
     expressions,
+    is_innermost,
     loads,
     loads_in,
     rewrite_all,
@@ -82,6 +83,24 @@ def forward_indices(kernel: Kernel) -> Kernel:
         lambda value, _: value.dtype in ("int32", "int64") and not loads(value),
     )
     return with_body(kernel, body)
+
+
+def forward_lengths(kernel: Kernel) -> Kernel:
+    """Returns the kernel with locals forwarded that hold the ends of loops with loops inside.
+
+    So `n[] = lengths[b]` says of the rows that end at n what their length depends on.
+    """
+    ends = {
+        load.buffer
+        for loop in statements(kernel.body)
+        if isinstance(loop, For) and not is_innermost(loop)
+        for load in loads(loop.end)
+    }
+
+    def replaced(local: Local) -> tuple[Stmt, ...]:
+        return _without(local, _is_quick) if local.buffer.name in ends else (local,)
+
+    return with_body(kernel, rewrite_statements(kernel.body, replaced, Local)) if ends else kernel
 
 
 def _is_quick(value: Expr, reads: int) -> bool:

@@ -238,6 +238,9 @@ class NativeCosts:
                 return estimated_trips(stmt, scope) * self._body(stmt.body, inside, vector)
             case For():
                 return self.loop(stmt, scope)
+            case If(condition=condition, then=then, is_usual=True):
+                test = self._value(condition, vector)
+                return test + self._body(then, scope.inside(stmt)[0], vector)
             case If(condition=condition):
                 return self._value(condition, vector) + self._longest(stmt, scope, vector)
             case Local():
