@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 _BATCH_S = 2e-3
+_SETTLE_S = 0.012
 _WARM_UP_S = 0.05
 
 
@@ -52,8 +53,9 @@ def take_turns(calls: Mapping[str, Callable[[], object]], rounds: int) -> dict[s
     """Times each call `rounds` times, in batches of about two milliseconds.
 
     Within a round every contender has one turn, in an order drawn anew, so that none profits from
-    what always runs before it. A turn begins with a call that is not timed: the one before left
-    its own data in the caches and its own threads on the processors.
+    what always runs before it. A turn begins with calls that are not timed: the one before left
+    its own data in the caches, and its own threads on the processors. Those of OpenMP, which Numba
+    uses, look for work for seven milliseconds.
 
     Args:
       calls: by name, a function that does one call and waits for its result.
@@ -87,7 +89,10 @@ def _batch_size(call: Callable[[], object]) -> int:
 
 
 def _seconds_per_call(call: Callable[[], object], calls: int) -> float:
+    settled = time.perf_counter() + _SETTLE_S
     call()
+    while time.perf_counter() < settled:
+        call()
     start = time.perf_counter()
     for _ in range(calls):
         call()
