@@ -37,6 +37,7 @@ from msops._loops.frontends.tvm import lower as lower_tvm
 from msops._loops.frontends.tvm import specialise as specialise_tvm
 from msops._loops.gradient import recording
 from msops._loops.gradient.ascend import ascend
+from msops._loops.gradient.extremes import share_extremes
 from msops._loops.gradient.gather_windows import gather_windows
 from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
 from msops._loops.gradient.reverse import reverse
@@ -347,6 +348,7 @@ __all__ = [
     "scalars",
     "separate_rows",
     "share_among_threads",
+    "share_extremes",
     "shrink_locals",
     "simplified",
     "simplify",

@@ -23,6 +23,7 @@ from msops._loops.analysis.findings import LoopFinding
 from msops._loops.analysis.kinds import Kinds, find_kinds
 from msops._loops.analysis.unwritten import find_overwritten, find_unwritten
 from msops._loops.gradient.ascend import ascend
+from msops._loops.gradient.extremes import share_extremes
 from msops._loops.gradient.gather_windows import gather_windows
 from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
 from msops._loops.gradient.reverse import reverse
@@ -213,8 +214,10 @@ def passes_to_mark(kinds: Kinds) -> Passes:
 def passes_to_gradient(wanted: tuple[bool, ...] | None) -> Passes:
     """Returns the passes from a kernel to that of its gradients; see `gradient.reverse.reverse`."""
     return (
+        ("split running maxima", split_running_maxima),
         ("forward lengths", forward_lengths),
         ("version ragged rows", version_ragged_rows),
+        ("share extremes", share_extremes),
         ("make indices explicit", make_indices_explicit),
         ("keep decisions", keep_decisions),
         ("reverse", partial(reverse, wanted=wanted)),

@@ -1,0 +1,137 @@
+"""The slope of the extreme of many elements, without a tape.
+
+    reduction j in 0 .. n {           best[] = <the greatest of top[] and all x[j]>
+      top[] = max(top[], x[j])        ties[] = <how many of them equal it>
+    }                                 top[] = (top[] == best[]) ? top[] / ties[] : 0
+                                ->    reduction j in 0 .. n {
+                                        top[] = top[] + ((x[j] == best[]) ? x[j] / ties[] : 0)
+                                      }
+
+Backwards each iteration of the loop on the left needs what the one before left in `top`: all of
+these are on a tape, and the loop runs in order. On the right no slope goes through `best` and
+`ties`, and the last loop runs in any order. Equal elements share the slope, as in `jax.numpy.max`.
+An extreme that is NaN stays NaN, and has no slope.
+"""
+
+from __future__ import annotations
+
+import math
+
+from msops._loops.analysis.costs import arithmetic, mean_trips
+from msops._loops.analysis.updates import update_of
+from msops._loops.gradient.activity import active_buffers
+from msops._loops.ir.algebra import cast, number
+from msops._loops.ir.building import binary, element_of
+from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.nodes import (
+    BinaryOp,
+    Buffer,
+    Cast,
+    Expr,
+    For,
+    FunctionCall,
+    Kernel,
+    Load,
+    Local,
+    Select,
+    Stmt,
+    Store,
+)
+from msops._loops.ir.operators import is_float
+from msops._loops.ir.walk import (
+    Scope,
+    accesses_in,
+    declared_in,
+    expressions,
+    loads,
+    rewrite_loops,
+    variables,
+    with_parts,
+)
+
+_FEWEST_TRIPS = 8
+"""A shorter loop has a short tape, and may be a window that other passes know."""
+_MOST_OPERATIONS = 4
+"""Operations of an element, which is computed three times."""
+
+
+def share_extremes(kernel: Kernel) -> Kernel:
+    """Returns the kernel with the extremes of many elements as means of those that equal them."""
+    names = Names(kernel)
+    floats = {buffer.name for buffer in kernel.parameters if is_float(buffer.dtype)}
+    active = active_buffers(kernel, floats)
+
+    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        if loop.kind != "reduction" or mean_trips(loop, scope.ranges) < _FEWEST_TRIPS:
+            return None
+        rest, last = _split(loop.body)
+        if not isinstance(last, Store) or last.buffer not in active:
+            return None
+        update = update_of(last)
+        if update is None or update.op not in ("min", "max") or not _is_quick(update.term):
+            return None
+        moves = any(loop.var in variables(index) for index in last.indices)
+        if moves or any(access.buffer == last.buffer for access in accesses_in(rest)):
+            return None
+        if not declared_in(rest).isdisjoint(load.buffer for load in loads(update.term)):
+            return None
+        before = (with_parts(loop, body=rest),) if rest else ()
+        return (*before, _shared(loop, last, update.term, update.op, names))
+
+    changed = rewrite_loops(kernel, change)
+    return kernel if changed.body == kernel.body else unique_names(changed)
+
+
+def _split(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], Stmt]:
+    """Returns statements without the one that runs last, and that one."""
+    *rest, last = body
+    if not isinstance(last, Local) or not last.body:
+        return tuple(rest), last
+    inner, stmt = _split(last.body)
+    return (*rest, *((with_parts(last, body=inner),) if inner else ())), stmt
+
+
+def _is_quick(element: Expr) -> bool:
+    is_call = any(isinstance(part, FunctionCall) for part in expressions(element))
+    return not is_call and arithmetic(element) <= _MOST_OPERATIONS
+
+
+def _shared(loop: For, store: Store, element: Expr, op: BinaryOp, names: Names) -> Stmt:
+    """Returns what stores the extreme of a loop's elements and of the one that was there before.
+
+    Args:
+      loop: the loop.
+      store: its last statement.
+      element: the element of an iteration.
+      op: "min" or "max".
+      names: gives names.
+    """
+    old = element_of(store)
+    best = Buffer(names.fresh(f"{store.buffer}_best"), (), old.dtype)
+    ties = Buffer(names.fresh(f"{store.buffer}_ties"), (), "int32")
+    extreme = Load(best.name, (), best.dtype)
+
+    def equals(value: Expr) -> Expr:
+        return binary("eq", value, extreme)
+
+    def count(value: Expr) -> Expr:
+        return Cast(equals(value), ties.dtype)
+
+    def share(value: Expr, otherwise: Expr) -> Expr:
+        ties_of = cast(Load(ties.name, (), ties.dtype), value.dtype)
+        return Select(equals(value), binary("div", value, ties_of), otherwise, value.dtype)
+
+    def reduced(target: Buffer, first: Expr, op: BinaryOp, term: Expr) -> tuple[Stmt, ...]:
+        value = Load(target.name, (), target.dtype)
+        each = Store(target.name, (), binary(op, value, term))
+        return (Store(target.name, (), first), with_parts(loop, body=(each,)))
+
+    zero = number(0, old.dtype)
+    unless_nan = Select(equals(extreme), zero, number(math.nan, old.dtype), old.dtype)
+    stmts = (
+        *reduced(best, old, op, element),
+        *reduced(ties, count(old), "add", count(element)),
+        with_parts(store, value=share(old, unless_nan)),
+        with_parts(loop, body=(with_parts(store, value=binary("add", old, share(element, zero))),)),
+    )
+    return Local(best, (Local(ties, stmts),), location=loop.location)

@@ -1,0 +1,156 @@
+"""Slopes of the extremes of many elements."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from loop_ir import Kernel, adjoint, interpret, kernel_text, parse_kernel, share_extremes, verify
+from test_c_arrangement import body_of
+
+from msops import Custom
+
+ROWS = """kernel rows(x: float32[3, 12]) -> (y) {{
+  buffer y: float32[3]
+  parallel i in 0 .. 3 {{
+    local top: float32[] {{
+      top[] = {first}
+      {kind} j in 0 .. {end} {{
+        {body}
+      }}
+      y[i] = top[] * 2.0:float32
+    }}
+  }}
+}}"""
+PARTS = {
+    "first": "-1e+30:float32", "kind": "reduction", "end": "12",
+    "body": "top[] = max(top[], x[i, j])",
+}  # fmt: skip
+
+
+def rows(**parts: str) -> Kernel:
+    return parse_kernel(ROWS.format(**{**PARTS, **parts}))
+
+
+def test_an_extreme_is_the_mean_of_what_equals_it() -> None:
+    assert body_of(share_extremes(rows())) == textwrap.dedent("""\
+        buffer y: float32[3]
+        parallel i in 0 .. 3 {
+          local top: float32[] {
+            top[] = -1e+30:float32
+            local top_best: float32[] {
+              local top_ties: int32[] {
+                top_best[] = top[]
+                reduction j in 0 .. 12 {
+                  top_best[] = max(top_best[], x[i, j])
+                }
+                top_ties[] = int32(top[] == top_best[])
+                reduction j_1 in 0 .. 12 {
+                  top_ties[] = top_ties[] + int32(x[i, j_1] == top_best[])
+                }
+                top[] = (top[] == top_best[]) ? (top[] / float32(top_ties[])) : ((top_best[] == top_best[]) ? 0.0:float32 : nan:float32)
+                reduction j_2 in 0 .. 12 {
+                  top[] = top[] + ((x[i, j_2] == top_best[]) ? (x[i, j_2] / float32(top_ties[])) : 0.0:float32)
+                }
+              }
+            }
+            y[i] = top[] * 2.0:float32
+          }
+        }""")  # noqa: E501
+
+
+def test_what_runs_before_it_gets_a_loop_of_its_own() -> None:
+    body = "local t: float32[] { t[] = x[i, j] y[i] = y[i] + t[] top[] = max(top[], x[i, j]) }"
+    text = body_of(share_extremes(rows(body=body)))
+    assert "y[i] = y[i] + t[]\n" in text.split("top_best[] = top[]")[0]
+    assert text.count("t[] = x") == 1
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        rows(kind="serial"),
+        rows(end="4"),
+        rows(body="top[] = top[] + x[i, j]"),
+        rows(body="top[] = max(top[], exp(x[i, j]))"),
+        rows(body="y[j] = max(y[j], x[i, j])"),
+        rows(body="y[i] = y[i] + top[] top[] = max(top[], x[i, j])"),
+        rows(body="local t: float32[] { t[] = x[i, j] top[] = max(top[], t[]) }"),
+        rows(body="top[] = max(top[], float32(int32(x[i, j])))"),
+        rows(body="y[i] = y[i] + x[i, j] local t: float32[] { }"),
+        rows(body="if (j < 3) { top[] = max(top[], x[i, j]) }"),
+    ],
+    ids=[
+        "in order", "few", "a sum", "long elements", "each its own", "read before", "a local",
+        "no slope", "an empty local", "a condition",
+    ],
+)  # fmt: skip
+def test_other_loops_stay(kernel: Kernel) -> None:
+    assert share_extremes(kernel) is kernel
+
+
+ELEMENTS = np.float32([1, 5, -2, 5, 0, 3, 5, -7, 2, 1, 4, 0])
+
+
+@pytest.mark.parametrize(
+    ("first", "elements", "slopes"),
+    [
+        ("-1e+30:float32", ELEMENTS, (ELEMENTS == 5) * 2 / 3),
+        ("5.0:float32", ELEMENTS, (ELEMENTS == 5) * 2 / 4),
+        ("9.0:float32", ELEMENTS, np.zeros(12)),
+        ("-inf:float32", np.full(12, -np.inf, "float32"), np.full(12, 2 / 13)),
+        ("-inf:float32", np.where(ELEMENTS == 5, np.inf, ELEMENTS), (ELEMENTS == 5) * 2 / 3),
+        ("0.0:float32", np.where(ELEMENTS == 4, np.nan, ELEMENTS), np.zeros(12)),
+    ],
+    ids=["ties", "the first value, too", "the first value", "all -inf", "inf", "NaN"],
+)
+def test_equal_elements_share_the_slope(
+    first: str, elements: np.ndarray, slopes: np.ndarray
+) -> None:
+    kernel = rows(first=first)
+    changed = share_extremes(kernel)
+    verify(changed)
+    x = np.stack([elements] * 3).astype("float32")
+    np.testing.assert_allclose(interpret(changed, [x])[0], interpret(kernel, [x])[0], rtol=1e-6)
+    backwards = adjoint(kernel)
+    (got,) = interpret(backwards, [x, np.ones(3, "float32")])
+    np.testing.assert_allclose(got, np.stack([slopes] * 3), rtol=1e-6)
+    # Tapes of one number are those of the row.
+    assert not re.search(r"_tape\w*: \w+\[\d", kernel_text(backwards))
+
+
+def test_the_least_element_has_the_slope() -> None:
+    kernel = rows(first="1e+30:float32", body="top[] = min(x[i, j], top[])")
+    (got,) = interpret(adjoint(kernel), [np.stack([ELEMENTS] * 3), np.ones(3, "float32")])
+    np.testing.assert_array_equal(got, np.stack([(ELEMENTS == -7) * 2.0] * 3))
+
+
+def softmax(x, w):
+    n, m = x.shape
+    y = output_tensor((n,), x.dtype)  # noqa: F821
+    for i in range(n):
+        top = x[i, 0]
+        for j in range(m):
+            top = max(top, x[i, j])
+        total = 0.0
+        for j in range(m):
+            total += exp(x[i, j] - top)  # noqa: F821
+        for j in range(m):
+            y[i] += exp(x[i, j] - top) / total * w[i, j]  # noqa: F821
+    return y
+
+
+@pytest.mark.parametrize("form", ["native", "xla"])
+def test_the_gradient_of_a_softmax(form: str) -> None:
+    op = Custom(softmax, func_type="akg", compile_attrs={"lower": form})
+    x, w = np.random.default_rng(0).normal(size=(2, 5, 40)).astype("float32")
+    x[0, 3] = x[0, 7] = 9
+    got = jax.grad(lambda x, w: op(x, w).sum(), argnums=(0, 1))(x, w)
+    want = jax.grad(lambda x, w: (jax.nn.softmax(x) * w).sum(), argnums=(0, 1))(x, w)
+    for one, other in zip(got, want, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-6)
+    assert jnp.isnan(jax.grad(lambda x: op(x, w).sum())(x * np.float32("nan"))).all()
