@@ -150,6 +150,7 @@ from msops._loops.to_c.partitioning import partition_loops, partition_rows
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
+from msops._loops.to_c.repeats import compute_repeats_once
 from msops._loops.to_c.row_blocks import block_rows, enter_serial_loops
 from msops._loops.to_c.scattering import split_updates
 from msops._loops.to_c.searching import keep_found_elements, split_searches
@@ -272,6 +273,7 @@ __all__ = [
     "choose_for_cpu",
     "components",
     "compute_invariants_once",
+    "compute_repeats_once",
     "contract",
     "count_operations",
     "count_windows",

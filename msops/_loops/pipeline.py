@@ -73,6 +73,7 @@ from msops._loops.to_c.partitioning import partition_loops, partition_rows
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
+from msops._loops.to_c.repeats import compute_repeats_once
 from msops._loops.to_c.row_blocks import block_rows, enter_serial_loops
 from msops._loops.to_c.scattering import split_updates
 from msops._loops.to_c.searching import keep_found_elements, split_searches
@@ -145,6 +146,7 @@ PASSES_IN_PLACE: Passes = (
     ("split updates", split_updates),
     ("compute invariants once", compute_invariants_once),
     ("tabulate values", tabulate_values),
+    ("compute repeats once", compute_repeats_once),
     ("forward terms", forward_terms),
     ("sum columns", sum_columns),
     ("enter serial loops", enter_serial_loops),

@@ -9,6 +9,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     scattering.py    loops that add to neighbours, split for vectors
     invariants.py    what a loop does not change, computed once for all its iterations
     tables.py        what a loop around does not change, from tables
+    repeats.py       values of rows that several loops compute, from arrays
     columns.py       sums over windows, from the sums of their columns
     row_blocks.py    rows that take each step, and each product, together
     ahead.py         sums that a serial loop begins with, before the loop

@@ -1,0 +1,151 @@
+"""Values of rows that several loops compute are computed once."""
+
+from __future__ import annotations
+
+import textwrap
+
+import numpy as np
+import pytest
+from loop_ir import Kernel, compute_repeats_once, parse_kernel
+from test_c_arrangement import arranged, body_of
+
+from msops import Custom
+
+ROWS = """kernel rows(x: float32[3, {size}], n: int32[3], m: int32[12]) -> (y, z, x) {{
+  buffer y: float32[3, {size}]
+  buffer z: float32[3]
+  parallel i in 0 .. 3 {{
+    {before}
+    reduction j in {first} {{
+      z[i] = z[i] + {one}
+    }}
+    {between}
+    {kind} j_1 in {second} {{
+      {body}
+    }}
+  }}
+}}"""
+VALUE = "exp(x[i, j] * 0.5:float32)"
+PARTS = {
+    "size": 12, "before": "", "first": "0 .. 12", "one": VALUE, "between": "", "kind": "parallel",
+    "second": "0 .. 12", "body": f"y[i, j_1] = {VALUE.replace('j', 'j_1')} / z[i]",
+}  # fmt: skip
+
+
+def rows(**parts: object) -> Kernel:
+    return parse_kernel(ROWS.format(**{**PARTS, **parts}))
+
+
+def text_of(kernel: Kernel) -> str:
+    return body_of(arranged(compute_repeats_once, kernel))
+
+
+def test_a_value_of_two_loops_is_computed_in_a_loop_before_them() -> None:
+    assert text_of(rows()) == textwrap.dedent("""\
+        buffer y: float32[3, 12]
+        buffer z: float32[3]
+        parallel i in 0 .. 3 {
+          local once: float32[12] {
+            parallel j_2 in 0 .. 12 {
+              once[j_2] = exp(x[i, j_2] * 0.5:float32)
+            }
+            reduction j in 0 .. 12 {
+              z[i] = z[i] + once[j]
+            }
+            parallel j_1 in 0 .. 12 {
+              y[i, j_1] = once[j_1] / z[i]
+            }
+          }
+        }""")
+
+
+def test_the_longest_value_is_taken_first() -> None:
+    kernel = rows(one=f"({VALUE} + {VALUE})", body=PARTS["body"].replace("/", "*"))
+    assert text_of(kernel).count("exp(") == 1
+    sums = f"({VALUE.replace('j', 'j_1')} + {VALUE.replace('j', 'j_1')})"
+    text = text_of(rows(one=f"({VALUE} + {VALUE})", body=f"y[i, j_1] = {sums} / z[i]"))
+    assert "y[i, j_1] = once[j_1] / z[i]" in text
+
+
+def test_loops_may_be_inside_of_locals() -> None:
+    body = "local t: float32[] { t[] = 1.0:float32 } } parallel k in 0 .. 12 { y[i, k] = "
+    text = text_of(rows(body=f"{body}{VALUE.replace('j', 'k')}"))
+    assert text.count("exp(") == 1
+
+
+END = "min(max((n[i] + 8), 0), 24)"
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "filled"),
+    [
+        ("1 .. 12", "0 .. 12", "0 .. 12 { once[j_2] "),
+        ("3 .. 11", "2 .. 12", "2 .. 12 { once[j_2 - 2] "),
+        ("i .. 12", "i .. 12", "i .. 12 { once[j_2] "),
+        (f"0 .. {END}", f"0 .. {END}", "24) { once[j_2] "),
+    ],
+)
+def test_the_loop_before_goes_over_all_iterations(first: str, second: str, filled: str) -> None:
+    text = text_of(rows(size=24, first=first, second=second))
+    assert filled in " ".join(text.split())
+
+
+def test_a_loop_may_overwrite_what_it_reads() -> None:
+    body = PARTS["body"].replace("y[i, j_1] =", "x[i, j_1] =")
+    assert "x[i, j_1] = once[j_1] / z[i]" in text_of(rows(body=body))
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"one": "(x[i, j] * 0.5:float32)", "body": "y[i, j_1] = x[i, j_1] * 0.5:float32"},
+        {"body": "y[i, j_1] = exp(x[i, j_1] * 2.0:float32)"},
+        {"first": "0 .. 4", "second": "0 .. 4"},
+        {"size": 5000, "first": "0 .. 5000", "second": "0 .. 5000"},
+        {"size": 24, "first": "0 .. 12", "second": "12 .. 24"},
+        {"second": "i .. 12"},
+        {"between": "x[i, 3] = 0.0:float32"},
+        {"between": "parallel k in 0 .. 12 { x[i, k] = 0.0:float32 }"},
+        {"kind": "serial", "body": PARTS["body"].replace("y[i, j_1] =", "x[i, j_1] =")},
+        {"body": "x[i, j_1] = 1.0:float32 " + PARTS["body"]},
+        {
+            "one": VALUE.replace("0.5:float32", "float32(j // m[j])"),
+            "body": PARTS["body"].replace("0.5:float32", "float32(j_1 // m[j_1])"),
+        },
+        {
+            "one": VALUE.replace("i, j", "i, j + 1"),
+            "body": PARTS["body"].replace("x[i, j_1]", "x[i, j_1 + 1]"),
+        },
+        {"size": 24, "first": f"0 .. {END}", "second": f"0 .. {END}", "before": "n[i] = 2"},
+        {"first": "0 .. (n[i] + 8)", "second": "0 .. (n[i] + 8)"},
+    ],
+    ids=[
+        "quick", "different", "few iterations", "a long row", "different iterations",
+        "another begin", "one changes between", "all change between", "in order",
+        "changed before", "a quotient", "out of range", "an end that changes", "any end",
+    ],
+)  # fmt: skip
+def test_other_values_stay(parts: dict[str, object]) -> None:
+    kernel = rows(**parts)
+    assert compute_repeats_once(kernel) is kernel
+
+
+def log_softmax(x):
+    n, m = x.shape
+    y = output_tensor(x.shape, x.dtype)  # noqa: F821
+    for i in range(n):
+        total = 0.0
+        for j in range(m):
+            total += exp(x[i, j])  # noqa: F821
+        for j in range(m):
+            x[i, j] = exp(x[i, j]) / total  # noqa: F821
+        for j in range(m):
+            y[i, j] = log(x[i, j])  # noqa: F821
+    return y
+
+
+def test_a_softmax_in_its_own_memory() -> None:
+    x = np.random.default_rng(0).normal(size=(5, 40)).astype("float32")
+    got = Custom(log_softmax, func_type="akg", compile_attrs={"lower": "native"})(x)
+    want = x - np.log(np.exp(x).sum(1, keepdims=True))
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
