@@ -100,6 +100,7 @@ def test_a_loop_may_overwrite_what_it_reads() -> None:
     [
         {"one": "(x[i, j] * 0.5:float32)", "body": "y[i, j_1] = x[i, j_1] * 0.5:float32"},
         {"body": "y[i, j_1] = exp(x[i, j_1] * 2.0:float32)"},
+        {"body": "local t: float32[] { t[] = x[i, j_1] y[i, j_1] = exp(t[] * 0.5:float32) }"},
         {"first": "0 .. 4", "second": "0 .. 4"},
         {"size": 5000, "first": "0 .. 5000", "second": "0 .. 5000"},
         {"size": 24, "first": "0 .. 12", "second": "12 .. 24"},
@@ -120,7 +121,7 @@ def test_a_loop_may_overwrite_what_it_reads() -> None:
         {"first": "0 .. (n[i] + 8)", "second": "0 .. (n[i] + 8)"},
     ],
     ids=[
-        "quick", "different", "few iterations", "a long row", "different iterations",
+        "quick", "different", "a local", "few iterations", "a long row", "different iterations",
         "another begin", "one changes between", "all change between", "in order",
         "changed before", "a quotient", "out of range", "an end that changes", "any end",
     ],

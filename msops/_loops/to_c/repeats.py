@@ -194,10 +194,7 @@ def _in_order(body: tuple[Stmt, ...], scope: Scope) -> Iterator[tuple[Stmt, Scop
 
 
 def _values(loop: For, scope: Scope) -> set[Expr]:
-    """Returns the values that a loop may take from an array, of the iteration `_ANY`.
-
-    Those of what the loop declares are among them; they are no other loop's, as names are unique.
-    """
+    """Returns the values that a loop may take from an array, of the iteration `_ANY`."""
     (inside,) = scope.inside(loop)
     values = (
         part
@@ -212,7 +209,10 @@ def _values(loop: For, scope: Scope) -> set[Expr]:
         if is_float(value.dtype)
         and _is_slow(value)
         and loop.var in variables(value)
-        and all(exists(load, inside.ranges, scope.buffers) for load in loads(value))
+        and all(
+            load.buffer in scope.buffers and exists(load, inside.ranges, scope.buffers)
+            for load in loads(value)
+        )
     }
 
 
