@@ -114,6 +114,78 @@ serial k in 0 .. 9 {
     )
 
 
+ROUNDS = """kernel rounds(a: int32[64, 4], n: int32[1]) -> (b) {{
+  buffer b: int32[64]
+  parallel i in 0 .. 64 {{
+    local s: int32[4] {{
+      local at: int32[] {{ local next: int32[] {{
+        {first}
+        serial k in 0 .. 20 {{
+          at[] = {at}
+          {step}
+          next[] = {next}
+          s[at[]] = ((48271 * (s[at[]] % 44488)) - (3399 * (s[next[]] // 44488))) + k
+        }}
+        b[i] = s[0]
+      }} }}
+    }}
+  }}
+}}"""
+ROUND = {
+    "first": "s[0] = a[i, 0] s[3] = 5", "at": "k % 4", "step": "if ((k % 3) == 1) { at[] = 2 }",
+    "next": "3 - at[]",
+}  # fmt: skip
+
+
+def test_a_variable_that_holds_the_same_in_all_rows_is_one_variable() -> None:
+    text = in_lanes(parse_kernel(ROUNDS.format(**ROUND)))
+    assert (
+        text
+        == """\
+serial k in 0 .. 20 {
+  at[] = k % 4
+  if ((k % 3) == 1) {
+    at[] = 2
+  }
+  next[] = 3 - at[]
+  parallel lane_1 in 0 .. 32 {
+    s[at[], lane_1] = ((48271 * (s[at[], lane_1] % 44488)) - (3399 * (s[next[], lane_1] // 44488))) + k
+  }
+}"""  # noqa: E501
+    )
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"at": "(i + k) % 4"},
+        {"at": "a[i, 0] % 4"},
+        {"step": "if (a[i, 0] > 1) { at[] = 2 }"},
+        {"step": "reduction l in 0 .. 2 { at[] = max(at[], s[l] % 4) }"},
+        {"first": "s[0] = a[i, 0] at[] = a[i, 0]", "at": "at[] % 4"},
+    ],
+    ids=["the row", "an element", "a condition", "a loop", "its own value"],
+)
+def test_a_variable_that_rows_disagree_on_has_an_element_for_each(parts: dict[str, str]) -> None:
+    text = in_lanes(parse_kernel(ROUNDS.format(**{**ROUND, **parts})))
+    assert "at[lane_" in text
+    assert "next[lane_" in text
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"step": "s[at[]] = s[at[]] + 1 at[] = 3 - at[]"},
+        {"next": "(a[i, 0] + at[]) % 4"},
+        {"first": "s[3] = 5", "step": "s[a[i, 0] % 4] = k"},
+    ],
+    ids=["it changes between", "another one differs", "an array at an index of the row"],
+)
+def test_what_rows_share_stays_in_order(parts: dict[str, str]) -> None:
+    text = in_lanes(parse_kernel(ROUNDS.format(**{**ROUND, **parts})))
+    assert "at[lane_" not in text
+
+
 def test_rows_that_all_have_stopped_take_no_more_steps() -> None:
     step = """if (!(stopped[])) {
       if (abs(z[]) < 1.0:float64) { stopped[] = true } else { z[] = z[] / 2.0:float64 }
