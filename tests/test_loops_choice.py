@@ -797,6 +797,25 @@ def test_indices_are_checked_if_that_is_asked_for_after_another_form_ran(
             op(a, at)
 
 
+def test_rows_that_begin_at_a_number_take_half_of_their_axis() -> None:
+    def seconds(begin: str, end: str) -> float:
+        return c_cost.native_seconds(
+            parse_kernel(f"""kernel ragged(n: int32[101], x: float32[100, 600]) -> (y) {{
+              buffer y: float32[100]
+              parallel i in 0 .. 100 {{
+                serial k in {begin} .. {end} {{
+                  y[i] = y[i] * x[i, k]
+                }}
+              }}
+            }}""")
+        )
+
+    assert seconds("0", "n[i]") == pytest.approx(seconds("0", "300"), rel=0.1)
+    assert seconds("200", "n[i]") == pytest.approx(seconds("0", "200"), rel=0.1)
+    # Parts of one walk.
+    assert seconds("n[i]", "n[i + 1]") < 0.1 * seconds("0", "n[i]")
+
+
 def test_a_sum_of_data_dependent_length_takes_the_same_with_proven_indices() -> None:
     def seconds(k: str) -> float:
         return c_cost.native_seconds(

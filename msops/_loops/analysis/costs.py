@@ -62,15 +62,16 @@ def mean_trips(loop: For, ranges: Ranges) -> float:
 def estimated_trips(loop: For, scope: Scope) -> float:
     """Returns what `mean_trips` does, or an estimate for a loop whose bounds are data.
 
-    Where it goes along an axis of an array, the estimate takes all its runs together for one walk
-    along the axis, as over the rows of a sparse matrix. Longer runs are estimated too low.
+    A run that begins at data and goes along an axis of an array is a part of one walk along the
+    axis that all runs are together, as over the rows of a sparse matrix; longer ones are estimated
+    too low. One that begins at a number is a row of its own, and takes half of the axis.
 
     Args:
       loop: the loop.
       scope: that around it.
     """
     begin, end = range_of(loop.begin, scope.ranges), range_of(loop.end, scope.ranges)
-    if all(max(-low, high) < _FARTHEST_BOUND for low, high in (begin, end)):
+    if _is_near(begin) and _is_near(end):
         return _mean(begin, end)
     sizes = [
         size
@@ -79,9 +80,15 @@ def estimated_trips(loop: For, scope: Scope) -> float:
         for index, size in zip(access.indices, scope.buffers[access.buffer].shape, strict=True)
         if _unwrapped(index) == Var(loop.var)
     ]
+    if sizes and _is_near(begin):
+        return max(1.0, _mean(begin, (begin[0], min(sizes))))
     ranges = [scope.ranges[var] for var in variables(loop.begin) | variables(loop.end)]
     runs = math.prod(high - low + 1 for low, high in ranges)
     return max(1.0, min(sizes) / max(1, runs)) if sizes else UNKNOWN_TRIPS
+
+
+def _is_near(bound: Range) -> bool:
+    return max(-bound[0], bound[1]) < _FARTHEST_BOUND
 
 
 def _unwrapped(index: Expr) -> Expr:
