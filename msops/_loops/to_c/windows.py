@@ -23,6 +23,7 @@ from msops._loops.ir.nodes import (
     Const,
     For,
     Kernel,
+    Load,
     Local,
     Stmt,
     Store,
@@ -54,6 +55,9 @@ _MOST_STATEMENTS = 256
 _MOST_TRIPS = 32
 """Of one loop in a window; longer sums are as fast in loops, and GCC compiles them in less time."""
 _FEWEST_POSITIONS = 32
+_FEWEST_IN_VECTOR = 8
+"""Positions that are worth a vector where the loops inside are as short, and read more elements
+that are apart."""
 
 
 def write_out_windows(kernel: Kernel) -> Kernel:
@@ -140,19 +144,34 @@ class _WindowExpansion:
 
 def is_over_positions(loop: For, scope: Scope) -> bool:
     """Returns whether a loop with loops inside goes over the positions of windows, in order."""
-    if is_innermost(loop):
+    trips = mean_trips(loop, scope.ranges)
+    if is_innermost(loop) or trips < _FEWEST_IN_VECTOR:
         return False
-    if mean_trips(loop, scope.ranges) < _FEWEST_POSITIONS:
+    accesses = [access for access in accesses_in(loop.body) if access.buffer in scope.buffers]
+    steps = {
+        access: stride(access, loop.var, scope.buffers)
+        for access in accesses
+        if isinstance(access, Store)
+    }
+    if 1 not in steps.values() or not set(steps.values()) <= {0, 1}:
         return False
-    steps = [
-        (stride(access, loop.var, scope.buffers), isinstance(access, Store))
-        for access in accesses_in(loop.body)
-        if access.buffer in scope.buffers
+    apart = [access for access in accesses if _is_apart(access, loop, scope)]
+    if not apart and trips >= _FEWEST_POSITIONS:
+        return True
+    inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
+    apart_inside = [
+        access for access in accesses if any(_is_apart(access, part, scope) for part in inner)
     ]
-    # Elements that an index picks are gathered, which is no worse in vectors.
-    return (1, True) in steps and all(
-        step in (0, 1) or (step is None and not is_store) for step, is_store in steps
-    )
+    are_short = all(mean_trips(part, scope.ranges) <= _FEWEST_IN_VECTOR for part in inner)
+    return are_short and len(apart) < len(apart_inside)
+
+
+def _is_apart(access: Load | Store, loop: For, scope: Scope) -> bool:
+    """Returns whether neighbours in a loop are no neighbours in memory.
+
+    Elements that an index picks are gathered in any case.
+    """
+    return stride(access, loop.var, scope.buffers) not in (0, 1, None)
 
 
 def _is_inside(at: tuple[int, ...], shape: tuple[int, ...]) -> bool:
