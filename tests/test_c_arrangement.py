@@ -210,6 +210,17 @@ def test_a_long_sum_is_one_of_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         }""")
 
 
+def test_two_or_four_threads_have_as_many_parts_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = marked(SUM.format(dtype="float32", n=9600, shape="", at="", update="s[] + a[i, j]"))
+    found = set()
+    for part in range(1, 60):
+        monkeypatch.setattr(cost, "BLOCK_SECONDS", cost.native_seconds(kernel) * part / 60)
+        found |= set(
+            re.findall(r"s_parts: float32\[(\d+)\]", kernel_text(split_reductions(kernel)))
+        )
+    assert found == {"2", "4", "8", "12", "16"}
+
+
 @pytest.mark.parametrize("dtype", ["float32", "int16", "float64"])
 @pytest.mark.parametrize(
     "update",

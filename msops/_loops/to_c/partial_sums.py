@@ -148,12 +148,14 @@ class _SplittingReductions:
         # them counts as one update.
         inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
         is_open = any(loads(bound) for stmt in inner for bound in (stmt.begin, stmt.end))
-        return min(
+        most = min(
             _MOST_PARTS,
             int(_SHARE * trips / elements) if is_open else trips,
             int(seconds / cost.BLOCK_SECONDS),
             int(_SHARE * seconds / per_part),
         )
+        # Two or four threads have as many parts each.
+        return most - most % (4 if most >= 4 else 2)
 
     # Rewriting.
 
