@@ -812,8 +812,9 @@ def test_rows_that_begin_at_a_number_take_half_of_their_axis() -> None:
 
     assert seconds("0", "n[i]") == pytest.approx(seconds("0", "300"), rel=0.1)
     assert seconds("200", "n[i]") == pytest.approx(seconds("0", "200"), rel=0.1)
-    # Parts of one walk.
+    # Parts of one walk, in order or not.
     assert seconds("n[i]", "n[i + 1]") < 0.1 * seconds("0", "n[i]")
+    assert seconds("n[n[i]]", "n[n[i] + 1]") == pytest.approx(seconds("n[i]", "n[i + 1]"), rel=0.2)
 
 
 def test_a_sum_of_data_dependent_length_takes_the_same_with_proven_indices() -> None:

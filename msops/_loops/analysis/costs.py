@@ -22,7 +22,7 @@ from msops._loops.ir.nodes import (
     Within,
 )
 from msops._loops.ir.ranges import Range, Ranges, range_of
-from msops._loops.ir.walk import Scope, accesses_in, operands, variables
+from msops._loops.ir.walk import Scope, accesses_in, loads, operands, variables
 
 CACHE_BYTES = 1 << 20
 """The size of the largest arrays that a cache near the processor holds."""
@@ -82,8 +82,12 @@ def estimated_trips(loop: For, scope: Scope) -> float:
     ]
     if sizes and _is_near(begin):
         return max(1.0, _mean(begin, (begin[0], min(sizes))))
-    ranges = [scope.ranges[var] for var in variables(loop.begin) | variables(loop.end)]
-    runs = math.prod(high - low + 1 for low, high in ranges)
+    over = variables(loop.begin) | variables(loop.end)
+    picked = [index for load in (*loads(loop.begin), *loads(loop.end)) for index in load.indices]
+    if any(map(loads, picked)) and scope.loops:
+        # Which run it is, is data as well: each iteration of the loop around picks one.
+        over |= {scope.loops[-1].var}
+    runs = math.prod(high - low + 1 for low, high in (scope.ranges[var] for var in over))
     return max(1.0, min(sizes) / max(1, runs)) if sizes else UNKNOWN_TRIPS
 
 
