@@ -109,6 +109,11 @@ def test_a_loop_may_overwrite_what_it_reads() -> None:
         {"between": "parallel k in 0 .. 12 { x[i, k] = 0.0:float32 }"},
         {"kind": "serial", "body": PARTS["body"].replace("y[i, j_1] =", "x[i, j_1] =")},
         {"body": "x[i, j_1] = 1.0:float32 " + PARTS["body"]},
+        {"body": f"{PARTS['body'].replace('y[', 'x[')} {PARTS['body']}"},
+        {
+            "body": f"{PARTS['body'].replace('y[', 'x[')} "
+            f"serial l in 0 .. 2 {{ {PARTS['body'].replace('j_1] =', 'l] =')} }}"
+        },
         {
             "one": VALUE.replace("0.5:float32", "float32(j // m[j])"),
             "body": PARTS["body"].replace("0.5:float32", "float32(j_1 // m[j_1])"),
@@ -123,7 +128,8 @@ def test_a_loop_may_overwrite_what_it_reads() -> None:
     ids=[
         "quick", "different", "a local", "few iterations", "a long row", "different iterations",
         "another begin", "one changes between", "all change between", "in order",
-        "changed before", "a quotient", "out of range", "an end that changes", "any end",
+        "changed before", "read after it", "read after it inside", "a quotient", "out of range",
+        "an end that changes", "any end",
     ],
 )  # fmt: skip
 def test_other_values_stay(parts: dict[str, object]) -> None:

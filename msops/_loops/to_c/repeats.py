@@ -235,14 +235,16 @@ def _is_slow(value: Expr) -> bool:
 
 
 def _is_read_first(value: Expr, loop: For) -> bool:
-    """Returns whether each iteration reads a value before it, alone, stores to what that reads."""
+    """Returns whether each iteration reads a value once, before it stores to what that reads."""
     first, *_ = _in_order(loop.body, Scope({}))
     here = substitute(value, {_ANY: Var(loop.var)})
-    return (
-        loop.kind == "parallel"
-        and isinstance(first[0], Store)
-        and here in expressions(first[0].value)
-    )
+    reading = [
+        expr
+        for stmt in statements(loop.body)
+        for expr in own_expressions(stmt)
+        if here in expressions(expr)
+    ]
+    return loop.kind == "parallel" and isinstance(first[0], Store) and reading == [first[0].value]
 
 
 def _repeat(value: Expr, loops: Mapping[int, For], scope: Scope) -> _Repeat | None:
