@@ -14,19 +14,21 @@ from test_c_arrangement import body_of
 
 from msops import Custom
 
-ROWS = """kernel rows(x: float32[3, 12]) -> (y) {{
-  buffer y: float32[3]
+ROWS = """kernel rows(x: {dtype}[3, 12], at: int32[12]) -> (y) {{
+  buffer y: {dtype}[3]
   parallel i in 0 .. 3 {{
-    local top: float32[] {{
+    {before}
+    local top: {dtype}[] {{
       top[] = {first}
       {kind} j in 0 .. {end} {{
         {body}
       }}
-      y[i] = top[] * 2.0:float32
+      {after}
     }}
   }}
 }}"""
 PARTS = {
+    "dtype": "float32", "before": "", "after": "y[i] = top[] * 2.0:float32",
     "first": "-1e+30:float32", "kind": "reduction", "end": "12",
     "body": "top[] = max(top[], x[i, j])",
 }  # fmt: skip
@@ -82,17 +84,52 @@ def test_what_runs_before_it_gets_a_loop_of_its_own() -> None:
         rows(body="local t: float32[] { t[] = x[i, j] top[] = max(top[], t[]) }"),
         rows(body="top[] = max(top[], float32(int32(x[i, j])))"),
         rows(body="y[i] = y[i] + x[i, j] local t: float32[] { }"),
+        rows(body="local k: int32[] { k[] = at[j] % 3 y[k[]] = max(y[k[]], x[i, j]) }"),
+        rows(dtype="float16", first="0.0:float16", after="y[i] = top[] * 2.0:float16"),
+        rows(after="if (top[] > 1.0:float32) { y[i] = top[] }"),
+        rows(after="y[i] = top[] * ((x[i, 3] == top[]) ? 2.0:float32 : 1.0:float32)"),
+        rows(after="local t: float32[] { t[] = top[] + 1.0:float32 y[i] = max(t[], x[i, 0]) }"),
+        rows(after="y[i] = top[] * x[i, int32(top[])]"),
+        rows(after="y[int32(top[])] = top[]"),
+        rows(after="serial k in 0 .. int32(top[]) { y[i] = top[] }"),
+        rows(after="y[i] = abs(top[] - x[i, 3])"),
+        rows(after="y[i] = top[] - floor(top[])"),
+        rows(after="y[i] = top[] % 2.0:float32"),
+        rows(before="if (y[2] > 0.0:float32) { y[1] = 1.0:float32 }"),
+        rows(body="y[i] = max(y[i], x[i, j])", after="if (y[i] > 0.0:float32) { y[1] = y[i] }"),
+        rows(
+            kind="reduction k in 0 .. 3 { if (top[] > 1.0:float32) { y[i] = 1.0:float32 } reduction",
+            body=PARTS["body"] + "}",
+        ),
         rows(body="if (j < 3) { top[] = max(top[], x[i, j]) }"),
     ],
     ids=[
         "in order", "few", "a sum", "long elements", "each its own", "read before", "a local",
-        "no slope", "an empty local", "a condition",
+        "no slope", "an empty local", "picked",
+        "few digits", "decides", "compared", "an extreme of it", "picks", "picks what is stored",
+        "ends a loop", "has a kink", "has steps", "a remainder", "decides through a result",
+        "a result decides", "decides in the next round",
+        "a condition",
     ],
 )  # fmt: skip
 def test_other_loops_stay(kernel: Kernel) -> None:
     assert share_extremes(kernel) is kernel
 
 
+def test_an_extreme_may_be_compared_before_it_is_found() -> None:
+    before = "local t: float32[] { t[] = max(x[i, 0], x[i, 1]) y[i] = t[] }"
+    first = "max(x[i, 0], -1.0:float32)"
+    assert "ties" in kernel_text(share_extremes(rows(before=before, first=first)))
+    first = "x[i, 0] top[] = max(top[], x[i, 1])"
+    assert "ties" in kernel_text(share_extremes(rows(first=first)))
+
+
+def test_an_extreme_of_all_rows_is_compared_by_none() -> None:
+    kernel = rows(kind="reduction j_1 in 0 .. 3 { reduction", body=PARTS["body"] + "}")
+    assert "ties" in kernel_text(share_extremes(kernel))
+
+
+AT = np.arange(12, dtype="int32")
 ELEMENTS = np.float32([1, 5, -2, 5, 0, 3, 5, -7, 2, 1, 4, 0])
 
 
@@ -115,9 +152,11 @@ def test_equal_elements_share_the_slope(
     changed = share_extremes(kernel)
     verify(changed)
     x = np.stack([elements] * 3).astype("float32")
-    np.testing.assert_allclose(interpret(changed, [x])[0], interpret(kernel, [x])[0], rtol=1e-6)
+    np.testing.assert_allclose(
+        interpret(changed, [x, AT])[0], interpret(kernel, [x, AT])[0], rtol=1e-6
+    )
     backwards = adjoint(kernel)
-    (got,) = interpret(backwards, [x, np.ones(3, "float32")])
+    (got,) = interpret(backwards, [x, AT, np.ones(3, "float32")])
     np.testing.assert_allclose(got, np.stack([slopes] * 3), rtol=1e-6)
     # Tapes of one number are those of the row.
     assert not re.search(r"_tape\w*: \w+\[\d", kernel_text(backwards))
@@ -125,7 +164,7 @@ def test_equal_elements_share_the_slope(
 
 def test_the_least_element_has_the_slope() -> None:
     kernel = rows(first="1e+30:float32", body="top[] = min(x[i, j], top[])")
-    (got,) = interpret(adjoint(kernel), [np.stack([ELEMENTS] * 3), np.ones(3, "float32")])
+    (got,) = interpret(adjoint(kernel), [np.stack([ELEMENTS] * 3), AT, np.ones(3, "float32")])
     np.testing.assert_array_equal(got, np.stack([(ELEMENTS == -7) * 2.0] * 3))
 
 
@@ -142,6 +181,28 @@ def softmax(x, w):
         for j in range(m):
             y[i] += exp(x[i, j] - top) / total * w[i, j]  # noqa: F821
     return y
+
+
+def where_it_is(x, w):
+    n, m = x.shape
+    y = output_tensor((n,), x.dtype)  # noqa: F821
+    for i in range(n):
+        top = -1e30
+        for j in range(m):
+            top = max(top, x[i, j])
+        for j in range(m):
+            if x[i, j] == top:
+                y[i] += top * w[j]
+    return y
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_elements_that_equal_an_extreme_do_so_backwards(seed: int) -> None:
+    # A mean of three equal numbers may differ from them.
+    x = (np.random.default_rng(seed).integers(-9, 3, (1, 24)) * 0.37 + 0.1).astype("float32")
+    op = Custom(where_it_is, func_type="akg", compile_attrs={"lower": "native"})
+    got = jax.grad(lambda w: op(x, w).sum())(np.ones(24, "float32"))
+    np.testing.assert_array_equal(got, np.where(x[0] == x.max(), x.max(), 0))
 
 
 @pytest.mark.parametrize("form", ["native", "xla"])

@@ -10,20 +10,24 @@
 Backwards each iteration of the loop on the left needs what the one before left in `top`: all of
 these are on a tape, and the loop runs in order. On the right no slope goes through `best` and
 `ties`, and the last loop runs in any order. Equal elements share the slope, as in `jax.numpy.max`.
-An extreme that is NaN stays NaN, and has no slope.
+An extreme that is NaN stays NaN, and has no slope. The mean may differ from the elements in its
+last bit, so an extreme that something is decided by, as by `x[j] == top[]`, keeps its tape.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Set
 
 from msops._loops.analysis.costs import arithmetic, mean_trips
 from msops._loops.analysis.updates import update_of
 from msops._loops.gradient.activity import active_buffers
 from msops._loops.ir.algebra import cast, number
 from msops._loops.ir.building import binary, element_of
+from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
+    Binary,
     BinaryOp,
     Buffer,
     Cast,
@@ -36,6 +40,7 @@ from msops._loops.ir.nodes import (
     Select,
     Stmt,
     Store,
+    Within,
 )
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import (
@@ -44,13 +49,17 @@ from msops._loops.ir.walk import (
     declared_in,
     expressions,
     loads,
+    own_expressions,
     rewrite_loops,
+    statements,
     variables,
     with_parts,
 )
 
 _FEWEST_TRIPS = 8
 """A shorter loop has a short tape, and may be a window that other passes know."""
+_COUNTING = ("float32", "float64")
+"""Dtypes that hold the number of ties."""
 _MOST_OPERATIONS = 4
 """Operations of an element, which is computed three times."""
 
@@ -67,13 +76,16 @@ def share_extremes(kernel: Kernel) -> Kernel:
         rest, last = _split(loop.body)
         if not isinstance(last, Store) or last.buffer not in active:
             return None
+        if last.value.dtype not in _COUNTING:
+            return None
         update = update_of(last)
         if update is None or update.op not in ("min", "max") or not _is_quick(update.term):
             return None
         moves = any(loop.var in variables(index) for index in last.indices)
         if moves or any(access.buffer == last.buffer for access in accesses_in(rest)):
             return None
-        if not declared_in(rest).isdisjoint(load.buffer for load in loads(update.term)):
+        read = {load.buffer for expr in (update.term, *last.indices) for load in loads(expr)}
+        if not declared_in(rest).isdisjoint(read) or _decides(kernel, last):
             return None
         before = (with_parts(loop, body=rest),) if rest else ()
         return (*before, _shared(loop, last, update.term, update.op, names))
@@ -89,6 +101,69 @@ def _split(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], Stmt]:
         return tuple(rest), last
     inner, stmt = _split(last.body)
     return (*rest, *((with_parts(last, body=inner),) if inner else ())), stmt
+
+
+def _decides(kernel: Kernel, update: Store) -> bool:
+    """Returns whether an extreme, or what depends on it, is compared or picks an element."""
+    depending, size = {update.buffer}, 0
+    after = _after(kernel, update)
+    everything = statements(kernel.body)
+
+    def reading(buffers: set[str]) -> Iterator[Stmt]:
+        for stmt in everything:
+            if stmt is not update and any(
+                load.buffer in buffers and (load.buffer != update.buffer or id(stmt) in after)
+                for expr in own_expressions(stmt)
+                for load in loads(expr)
+            ):
+                yield stmt
+
+    while len(depending) != size:
+        size = len(depending)
+        depending |= {stmt.buffer for stmt in reading(depending) if isinstance(stmt, Store)}
+    return any(_is_decision(stmt, depending) for stmt in reading(depending))
+
+
+def _after(kernel: Kernel, update: Store) -> set[int]:
+    """Returns the ids of the statements that may read what an update leaves."""
+    everything = statements(kernel.body)
+
+    def inside(stmt: For | Local) -> list[Stmt]:
+        found = statements(stmt.body)
+        return found if any(part is update for part in found) else []
+
+    for stmt in everything:
+        if isinstance(stmt, Local) and stmt.buffer.name == update.buffer and (own := inside(stmt)):
+            if sum(bool(inside(part)) for part in own if isinstance(part, For)) == 1:
+                # The local is new in each iteration of other loops around.
+                last = next(number for number, part in enumerate(own) if part is update)
+                return {id(part) for part in own[last:]}
+    return {id(stmt) for stmt in everything}
+
+
+def _is_decision(stmt: Stmt, buffers: Set[str]) -> bool:
+    """Returns whether the last bit of some buffers may change more than last bits."""
+
+    def reads(*exprs: Expr) -> bool:
+        return any(load.buffer in buffers for expr in exprs for load in loads(expr))
+
+    if not isinstance(stmt, Store):
+        return True
+    return reads(*stmt.indices) or any(
+        reads(part) for part in expressions(stmt.value) if not _is_smooth(part)
+    )
+
+
+def _is_smooth(part: Expr) -> bool:
+    """Returns whether an operation has no steps and no kinks."""
+    match part:
+        case Binary(op=op):
+            return op in ("add", "sub", "mul", "div", "pow")
+        case FunctionCall(function=function):
+            return function != "abs" and FUNCTIONS[function].derivative not in ((), ("0",))
+        case Cast(operand=operand, dtype=dtype):
+            return is_float(dtype) and is_float(operand.dtype)
+    return not isinstance(part, Within)
 
 
 def _is_quick(element: Expr) -> bool:
