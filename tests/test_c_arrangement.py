@@ -571,7 +571,7 @@ DERIVATIVES = """kernel derivatives(d: float32[8, {terms}], u: float32[9, 40, 40
     parallel j in 0 .. 6 {{
       parallel i in 0 .. {positions} {{
         local r: float32[] {{ local s: float32[] {{
-          reduction l in 0 .. {terms} {{
+          {kind} l in 0 .. {terms} {{
             r[] = r[] + ({row} * u[k, j, l])
             s[] = s[] + ((d[j, l] * u[k, l, i]) + (d[k, l] * u[l, j, i]))
           }}
@@ -589,6 +589,7 @@ DERIVATIVES = """kernel derivatives(d: float32[8, {terms}], u: float32[9, 40, 40
         ({}, True),
         ({"positions": 7}, False),
         ({"terms": 9}, False),
+        ({"kind": "serial"}, False),
         ({"row": "d[j, l]"}, True),
         ({"row": "(d[i, l] * u[k, i, l])"}, False),
         ({"stored": "i, j"}, False),
@@ -596,16 +597,23 @@ DERIVATIVES = """kernel derivatives(d: float32[8, {terms}], u: float32[9, 40, 40
         ({"positions": 33, "terms": 9, "row": "d[j, int32(u[k, j, i]) % 8]"}, True),
     ],
     ids=[
-        "fewer apart", "few positions", "many terms", "none apart", "as many apart",
+        "fewer apart", "few positions", "many terms", "in order", "none apart", "as many apart",
         "stored apart", "a long row", "picked",
     ],
 )  # fmt: skip
 def test_positions_of_small_tensors_fill_vectors_if_terms_are_farther_apart(
     parts: dict[str, object], is_written_out: bool
 ) -> None:
-    given = {"positions": 8, "terms": 8, "row": "d[i, l]", "stored": "j, i", **parts}
+    given = {
+        "kind": "reduction",
+        "positions": 8,
+        "terms": 8,
+        "row": "d[i, l]",
+        "stored": "j, i",
+        **parts,
+    }
     text = body_of(arranged(write_out_windows, parse_kernel(DERIVATIVES.format(**given))))
-    assert ("reduction l" not in text) == is_written_out
+    assert (" l in 0" not in text) == is_written_out
 
 
 def test_windows_at_an_edge_are_under_conditions_on_outer_loops() -> None:

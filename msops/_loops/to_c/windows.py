@@ -162,8 +162,12 @@ def is_over_positions(loop: For, scope: Scope) -> bool:
     apart_inside = [
         access for access in accesses if any(_is_apart(access, part, scope) for part in inner)
     ]
-    are_short = all(mean_trips(part, scope.ranges) <= _FEWEST_IN_VECTOR for part in inner)
-    return are_short and len(apart) < len(apart_inside)
+    # Chains run in lanes of rows, see `lanes`.
+    are_sums = all(
+        part.kind != "serial" and mean_trips(part, scope.ranges) <= _FEWEST_IN_VECTOR
+        for part in inner
+    )
+    return are_sums and len(apart) < len(apart_inside)
 
 
 def _is_apart(access: Load | Store, loop: For, scope: Scope) -> bool:
