@@ -96,9 +96,9 @@ def test_what_runs_before_it_gets_a_loop_of_its_own() -> None:
         rows(after="y[i] = top[] - floor(top[])"),
         rows(after="y[i] = top[] % 2.0:float32"),
         rows(before="if (y[2] > 0.0:float32) { y[1] = 1.0:float32 }"),
-        rows(body="y[i] = max(y[i], x[i, j])", after="if (y[i] > 0.0:float32) { y[1] = y[i] }"),
+        rows(body="y[i] = max(y[i], x[i, j])", after="if (y[i] > y[0]) { y[1] = y[2] }"),
         rows(
-            kind="reduction k in 0 .. 3 { if (top[] > 1.0:float32) { y[i] = 1.0:float32 } reduction",
+            kind="reduction k in 0 .. 3 { if (top[] > y[0]) { y[i] = 1.0:float32 } reduction",
             body=PARTS["body"] + "}",
         ),
         rows(body="if (j < 3) { top[] = max(top[], x[i, j]) }"),
