@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -259,3 +261,50 @@ def test_a_length_out_of_range_is_what_the_interpreter_makes_of_it() -> None:
             want[b, j] = x[b, j] * (2 * j + 1)
     got = Custom(rows, func_type="akg", compile_attrs={"lower": "native"})(x, n)
     np.testing.assert_array_equal(got, want)
+
+
+def smallest(x, w, n):
+    z = output_tensor(w.shape, w.dtype)  # noqa: F821
+    for i in range(w.shape[0]):
+        c = w[i]
+        for j in range(n[i]):
+            if x[i, j] < c:
+                c = x[i, j]
+        z[i] = c
+    return z
+
+
+def overwritten(x, w, n):
+    y = output_tensor(x.shape, x.dtype)  # noqa: F821
+    for i in range(x.shape[0]):
+        t = allocate((x.shape[1],), x.dtype)  # noqa: F821
+        for k in range(n[i]):
+            y[i, k] += tanh(t[k] + w[k])  # noqa: F821
+            x[i, 1] = tanh(t[1] + w[1]) if x[i, 1] > 0.0 else 0.5  # noqa: F821
+            t[k] = tanh(t[k] + w[k]) if x[i, k] > 0.0 else 0.5  # noqa: F821
+    return y
+
+
+@pytest.mark.parametrize("form", ["native", "xla"])
+@pytest.mark.parametrize("kernel", [smallest, overwritten])
+@pytest.mark.parametrize("seed", range(3))
+def test_gradients_of_loops_that_run_again_are_those_of_differences(
+    kernel: Callable[..., Any], form: str, seed: int
+) -> None:
+    with jax.enable_x64(True):
+        rng = np.random.default_rng(seed)
+        op = Custom(kernel, func_type="akg", compile_attrs={"lower": form})
+        columns = 4 if kernel is smallest else 14
+        x, w, dx, dw = (rng.normal(size=size) for size in ((4, 14), columns, (4, 14), columns))
+        n = rng.integers(0, 12, size=4).astype("int32")
+        weights = rng.normal(size=op(x, w, n).shape)
+
+        def total(x: Any, w: Any) -> Any:
+            return (op(x, w, n) * weights).sum()
+
+        step = 1e-6
+        slope = total(x + step * dx, w + step * dw) - total(x - step * dx, w - step * dw)
+        of_x, of_w = jax.grad(total, argnums=(0, 1))(x, w)
+        np.testing.assert_allclose(
+            (of_x * dx).sum() + (of_w * dw).sum(), slope / 2 / step, atol=1e-6
+        )

@@ -133,11 +133,13 @@ def _after(kernel: Kernel, update: Store) -> set[int]:
         return found if any(part is update for part in found) else []
 
     for stmt in everything:
-        if isinstance(stmt, Local) and stmt.buffer.name == update.buffer and (own := inside(stmt)):
-            if sum(bool(inside(part)) for part in own if isinstance(part, For)) == 1:
-                # The local is new in each iteration of other loops around.
-                last = next(number for number, part in enumerate(own) if part is update)
-                return {id(part) for part in own[last:]}
+        if not isinstance(stmt, Local) or stmt.buffer.name != update.buffer:
+            continue
+        own = inside(stmt)
+        if sum(bool(inside(part)) for part in own if isinstance(part, For)) == 1:
+            # The local is new in each iteration of other loops around.
+            last = next(number for number, part in enumerate(own) if part is update)
+            return {id(part) for part in own[last:]}
     return {id(stmt) for stmt in everything}
 
 

@@ -143,7 +143,7 @@ class _Planner:
     def run(self) -> Plan:
         """Returns the plan."""
         state = None
-        while state != (state := (len(self.uses), frozenset(self.saving))):
+        while state != (state := (len(self.uses), frozenset(self.saving), self._restarting())):
             self.grow()
         self.plan.cleared = {node for node in self.derivatives if self.matters_before(node)}
         return self.plan
@@ -166,11 +166,24 @@ class _Planner:
             store
             for use in known
             for store in self.relations.killed[use]
-            if self._overwrites(store, use, plan.rerun.get(plan.home(use[2]), set()))
+            if self._overwrites(store, use, self._run_beside(store, plan.home(use[2])))
         }
         plan.recording = recording_of(set(self._saved()), plan.homes, plan.rerun, self.declared)
         for loop, changed in plan.recording.restarted.items():
             self.uses |= {use for use in self._restart(loop) if use[2] not in changed}
+
+    def _restarting(self) -> frozenset[Node]:
+        return frozenset(self.plan.recording.restarted)
+
+    def _run_beside(self, store: Node, home: Node | None) -> set[Node]:
+        """Returns what runs again in a home, with what restarted loops around a store run in it."""
+        found = set(self.plan.rerun.get(home, ()))
+        for loop in self._restarting():
+            if store.is_in(loop):
+                regions = homes_around(loop, self.plan.rerun)
+                found |= {each for region in regions for each in self.plan.rerun[region]
+                          if each.is_in(loop)}  # fmt: skip
+        return found
 
     def _overwrites(self, store: Node, use: Use, rerun: set[Node]) -> bool:
         """Returns whether a store that is run again may be the first to overwrite what a use saw.

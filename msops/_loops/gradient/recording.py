@@ -50,7 +50,8 @@ def recording_of(
 
     Args:
       saved: by stores and at the ends of locals.
-      homes: of the locals; that of other buffers is the kernel.
+      homes: of the locals; that of other buffers is the kernel. Locals that only restarted loops
+        need are added.
       rerun: the stores that are run again in each home.
       declared: the statement of each local.
     """
@@ -60,6 +61,9 @@ def recording_of(
         node, name = work.pop()
         if (node, name) in found.recorders:
             continue
+        if name in declared and name not in homes:
+            # No derivative uses it: it is computed again for others, where these are.
+            homes[name] = _home_beside(node, name, rerun)
         home = homes.get(name)
         recorder = next(_unbounded(node, home), home)
         found.recorders[node, name] = recorder
@@ -69,6 +73,15 @@ def recording_of(
             found.restarted[recorder] = changed
             work += [(recorder, buffer) for buffer in sorted(changed)]
     return found
+
+
+def _home_beside(node: Node, name: str, rerun: dict[Node | None, set[Node]]) -> Node | None:
+    """Returns the home around a statement whose run changes a buffer."""
+    return next(
+        home
+        for home in homes_around(node, rerun)
+        if any(store.store.buffer == name for store in rerun[home])
+    )
 
 
 def homes_around(node: Node, rerun: dict[Node | None, set[Node]]) -> list[Node | None]:

@@ -90,6 +90,11 @@ class Sweeps:
                 yield from (tape.save(element_of(stmt)),) if tape else ()
                 yield stmt
             return
+        if isinstance(stmt, For):
+            # Also where nothing in the loop runs now: in its reversal it does, of other homes.
+            for name in sorted(self.plan.recording.restarted.get(node, ())):
+                tape = self._recorded(node, name, how)
+                yield from (self._copy_out(name, tape),) if tape else ()
         inner = [self._rerun(part, how) for part in node.bodies]
         if not any(inner):
             return
@@ -100,10 +105,6 @@ class Sweeps:
             elif node.local.name not in touched(inner[0]):
                 yield from inner[0]
                 return
-        if isinstance(stmt, For):
-            for name in sorted(self.plan.recording.restarted.get(node, ())):
-                tape = self._recorded(node, name, how)
-                yield from (self._copy_out(name, tape),) if tape else ()
         yield rebuilt(node, *inner)
 
     def _recorded(self, node: Node, name: str, how: _Again) -> Tape | None:
