@@ -147,6 +147,7 @@ from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.padding import partition_windows
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.partitioning import partition_loops, partition_rows
+from msops._loops.to_c.picking import compute_picks_ahead
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
@@ -273,6 +274,7 @@ __all__ = [
     "choose_for_cpu",
     "components",
     "compute_invariants_once",
+    "compute_picks_ahead",
     "compute_repeats_once",
     "contract",
     "count_operations",

@@ -70,6 +70,7 @@ from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.padding import partition_windows
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.partitioning import partition_loops, partition_rows
+from msops._loops.to_c.picking import compute_picks_ahead
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
@@ -180,6 +181,7 @@ PASSES_IN_PLACE: Passes = (
     ("fuse rows", fuse_rows),
     ("partition loops", partition_loops),
     ("step over iterations", step_over_iterations),
+    ("compute picks ahead", compute_picks_ahead),
     ("place locals", partial(place_locals, most_bytes=LOCAL_BYTES)),
     ("localise temporaries", localise_temporaries),
     ("share among threads", share_among_threads),

@@ -1,0 +1,165 @@
+"""Indices that a loop computes for its stores are computed ahead of them, in vectors.
+
+    reduction k in 0 .. 600 {               local at_1: int32[256] {
+      local at: int32[] {                     parallel k_1 in <block> {
+        at[] = int32(x[k] * 8)      ->          at_1[k_1 - <first>] = int32(x[k_1] * 8)
+        bins[at[]] = bins[at[]] + 1           }
+      }                                       reduction k in <block> {
+    }                                           bins[at_1[k - <first>]] = ...
+
+No compiler makes vectors of a loop that adds to elements which data pick, as two of them may be the
+same: histograms, and votes for lines and circles. What comes before the first such store is not
+part of that. Done for indices that are floats at first, as these are compared with the range of the
+integers, and where vectors read what they are computed from.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+
+from msops._loops.analysis.costs import fixed_trips
+from msops._loops.ir.building import integer
+from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.nodes import (
+    Buffer,
+    Cast,
+    Expr,
+    For,
+    Kernel,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Var,
+)
+from msops._loops.ir.operators import is_float
+from msops._loops.ir.walk import (
+    Scope,
+    expressions,
+    is_innermost,
+    is_loaded,
+    loads,
+    loads_in,
+    own_expressions,
+    rewrite_loops,
+    statements,
+    stored_in,
+    with_parts,
+    with_value,
+)
+from msops._loops.to_c.blocks import in_blocks, index, with_index
+from msops._loops.to_c.strides import stride
+from msops._loops.to_c.widening import without_locals
+
+_BLOCK = 256
+"""Iterations whose indices are kept together, on the stack."""
+_FEWEST_TRIPS = 16
+
+
+def compute_picks_ahead(kernel: Kernel) -> Kernel:
+    """Returns the kernel with the indices of such loops in arrays."""
+    names = Names(kernel)
+
+    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        trips = fixed_trips(loop)
+        if trips is None or trips < _FEWEST_TRIPS or loop.kind == "parallel":
+            return None
+        if not is_innermost(loop):
+            return None
+        inner, variables = without_locals(loop.body)
+        ahead = _ahead(inner, loop, variables)
+        rest = inner[len(ahead) :]
+        taken = stored_in(ahead)
+        if taken & stored_in(rest) or not _are_picks(ahead, rest, loop, scope):
+            return None
+        kept = {name for name in taken if is_loaded(name, rest)}
+        arrays, others = (
+            [buffer for buffer in variables if (buffer.name in kept) == is_kept]
+            for is_kept in (True, False)
+        )
+        size = min(trips, _BLOCK)
+
+        def split(block: For) -> tuple[Stmt, ...]:
+            at: Expr = Var(block.var)
+            if block.begin != integer(0):
+                at = index("sub", at, block.begin)
+            var = names.fresh(loop.var)
+            first = with_parts(
+                block,
+                var=var,
+                kind="parallel",
+                body=with_value(
+                    _declared(with_index(ahead, kept, at), others), block.var, Var(var)
+                ),
+            )
+            last = with_parts(block, body=_declared(with_index(rest, kept, at), others))
+            body: tuple[Stmt, ...] = (first, last)
+            for buffer in arrays:
+                array = dataclasses.replace(buffer, shape=(size,))
+                body = (Local(array, body, location=loop.location),)
+            return body
+
+        if size == trips:
+            return split(loop)
+        return (in_blocks(loop, _BLOCK, names, lambda block, _: split(block)),)
+
+    changed = rewrite_loops(kernel, change)
+    return kernel if changed.body == kernel.body else unique_names(changed)
+
+
+def _ahead(body: tuple[Stmt, ...], loop: For, variables: Sequence[Buffer]) -> tuple[Stmt, ...]:
+    """Returns the first statements, as far as they store values to variables of an iteration.
+
+    Args:
+      body: the body of the loop, without locals.
+      loop: the loop.
+      variables: its locals.
+    """
+    own = {buffer.name for buffer in variables if not buffer.shape and buffer.dtype != "bool"}
+    changing = stored_in(loop.body) - own
+
+    def is_ahead(stmt: Stmt) -> bool:
+        return (
+            isinstance(stmt, Store)
+            and stmt.buffer in own
+            and changing.isdisjoint(load.buffer for load in loads(stmt.value))
+        )
+
+    return tuple(itertools.takewhile(is_ahead, body))
+
+
+def _declared(body: tuple[Stmt, ...], buffers: Sequence[Buffer]) -> tuple[Stmt, ...]:
+    """Returns statements in the scope of those variables that they use."""
+    used = stored_in(body) | {load.buffer for load in loads_in(body)}
+    for buffer in buffers:
+        if buffer.name in used:
+            body = (Local(buffer, body),)
+    return body
+
+
+def _are_picks(ahead: Sequence[Stmt], rest: tuple[Stmt, ...], loop: For, scope: Scope) -> bool:
+    """Returns whether values are indices of what the rest of a loop stores, and gain in vectors."""
+    names = {stmt.buffer for stmt in ahead if isinstance(stmt, Store)}
+    picked = any(
+        load.buffer in names
+        for stmt in statements(rest)
+        if isinstance(stmt, Store)
+        for at in stmt.indices
+        for load in loads(at)
+    )
+    parts = [part for stmt in ahead for own in own_expressions(stmt) for part in expressions(own)]
+    return (
+        picked
+        and any(isinstance(part, Cast) and _is_rounding(part) for part in parts)
+        and all(
+            stride(part, loop.var, scope.buffers) in (0, 1)
+            for part in parts
+            if isinstance(part, Load) and part.buffer in scope.buffers
+        )
+    )
+
+
+def _is_rounding(cast: Cast) -> bool:
+    return is_float(cast.operand.dtype) and not is_float(cast.dtype)
