@@ -19,7 +19,7 @@ from msops._loops.ir.building import element_of
 from msops._loops.ir.mirror import mirror
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import nested_ranges
-from msops._loops.ir.walk import buffers_of, rewrite_all
+from msops._loops.ir.walk import buffers_of, rewrite_all, within_locals
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ class Sweeps:
         buffers = [*self.tapes_of(node), node.local]
         if name in self.adjoints:
             buffers.append(self.adjoints[name])
-        return _declared(buffers, stmts)
+        return within_locals(buffers, stmts)
 
     def _mirrored(self, loop: For, body: tuple[Stmt, ...]) -> For:
         """Returns a loop over the same iterations from the last to the first."""
@@ -190,7 +190,7 @@ class Sweeps:
         before = self._rerun(node.bodies[0], _Again(stores, (), None))
         up_to = For(var, loop.begin, Var(loop.var), _replaced(before, Var(loop.var), Var(var)))
         again = self._rerun(node.bodies[0], _Again(stores, homes, node))
-        iteration = _declared(self.tapes_of(node), (*again, *inner))
+        iteration = within_locals(self.tapes_of(node), (*again, *inner))
         return (self._mirrored(loop, (*starts, up_to, *iteration)), *starts)
 
     # Whole buffers.
@@ -225,14 +225,6 @@ def make_tapes(tree: Tree, plan: Plan, fresh: Callable[[str], str]) -> dict[Save
                 around = in_order_of_memory(around, node.loops[-1:])
             tapes[node, name] = tape_for(fresh(f"{name}_tape"), entry, around, node.loops)
     return tapes
-
-
-def _declared(buffers: list[Buffer], stmts: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Returns statements in the scope of those buffers that they use."""
-    for buffer in buffers:
-        if buffer.name in touched(stmts):
-            stmts = (Local(buffer, stmts),)
-    return stmts
 
 
 def _replaced(body: tuple[Stmt, ...], old: Expr, new: Expr) -> tuple[Stmt, ...]:

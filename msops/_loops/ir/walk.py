@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
@@ -490,6 +490,14 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
 def with_value(body: tuple[Stmt, ...], var: str, value: Expr) -> tuple[Stmt, ...]:
     """Returns the body of a loop for one value of its variable."""
     return map_all(body, lambda expr: substitute(expr, {var: value}))
+
+
+def within_locals(buffers: Iterable[Buffer], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Returns statements in the scope of those buffers that they use, the last one outermost."""
+    for buffer in buffers:
+        if any(access.buffer == buffer.name for access in accesses_in(body)):
+            body = (Local(buffer, body),)
+    return body
 
 
 def iterations(loop: For, span: tuple[int, int]) -> tuple[Stmt, ...]:

@@ -41,13 +41,13 @@ from msops._loops.ir.walk import (
     is_innermost,
     is_loaded,
     loads,
-    loads_in,
     own_expressions,
     rewrite_loops,
     statements,
     stored_in,
     with_parts,
     with_value,
+    within_locals,
 )
 from msops._loops.to_c.blocks import in_blocks, index, with_index
 from msops._loops.to_c.strides import stride
@@ -91,10 +91,10 @@ def compute_picks_ahead(kernel: Kernel) -> Kernel:
                 var=var,
                 kind="parallel",
                 body=with_value(
-                    _declared(with_index(ahead, kept, at), others), block.var, Var(var)
+                    within_locals(others, with_index(ahead, kept, at)), block.var, Var(var)
                 ),
             )
-            last = with_parts(block, body=_declared(with_index(rest, kept, at), others))
+            last = with_parts(block, body=within_locals(others, with_index(rest, kept, at)))
             body: tuple[Stmt, ...] = (first, last)
             for buffer in arrays:
                 array = dataclasses.replace(buffer, shape=(size,))
@@ -128,15 +128,6 @@ def _ahead(body: tuple[Stmt, ...], loop: For, variables: Sequence[Buffer]) -> tu
         )
 
     return tuple(itertools.takewhile(is_ahead, body))
-
-
-def _declared(body: tuple[Stmt, ...], buffers: Sequence[Buffer]) -> tuple[Stmt, ...]:
-    """Returns statements in the scope of those variables that they use."""
-    used = stored_in(body) | {load.buffer for load in loads_in(body)}
-    for buffer in buffers:
-        if buffer.name in used:
-            body = (Local(buffer, body),)
-    return body
 
 
 def _are_picks(ahead: Sequence[Stmt], rest: tuple[Stmt, ...], loop: For, scope: Scope) -> bool:
