@@ -25,8 +25,8 @@ BINS = """kernel bins(x: float32[700], n: int32[700]) -> (b, c) {{
   }}
 }}"""
 PARTS = {
-    "kind": "reduction", "span": "0 .. 40", "value": "(int32(x[k] * 2.0:float32) + 2)", "between": "",
-    "store": "b[at[]] = b[at[]] + 1",
+    "kind": "reduction", "span": "0 .. 40", "value": "(int32(x[k] * 2.0:float32) + 2)",
+    "between": "", "store": "b[at[]] = b[at[]] + 1",
 }  # fmt: skip
 
 
