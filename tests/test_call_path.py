@@ -34,12 +34,13 @@ def test_the_first_call_of_a_python_function_moves_seldom(
     way: Callable[[Any], Any], kernel: Callable[..., Any]
 ) -> None:
     op_of(np.tanh)(X)  # registers the handlers of the process
-    steps = trace_call(way(op_of(kernel)), X)
+    # jax.jit compares the op with those that it knows, if their hashes collide.
+    steps = [s for s in trace_call(way(op_of(kernel)), X) if s.function != "Custom.__eq__"]
     assert count_moves(steps) <= MOST, "\n".join(files_of(steps))
     assert "_calls/python_call.py" in files_of(steps)
 
 
-# At first there were 898 and 819 moves, with 8 passes to C. There are 51 passes now, and each adds
+# At first there were 898 and 819 moves, with 8 passes to C. There are 54 passes now, and each adds
 # two to five moves: it has a file of its own, and calls the walker. Estimates look at more, too.
 @pytest.mark.parametrize(("form", "most"), [("xla", 434), ("native", 690)])
 def test_the_first_call_of_a_loop_kernel_moves_seldom(form: str, most: int) -> None:
