@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import textwrap
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -135,6 +139,30 @@ def test_a_loop_may_overwrite_what_it_reads() -> None:
 def test_other_values_stay(parts: dict[str, object]) -> None:
     kernel = rows(**parts)
     assert compute_repeats_once(kernel) is kernel
+
+
+TWO = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from test_c_repeats import PARTS, VALUE, body_of, compute_repeats_once, rows
+one = f"({VALUE} + tanh(x[i, j] * 0.5:float32))"
+body = PARTS["body"].replace(VALUE.replace("j", "j_1"), one.replace("j", "j_1"))
+body = body.replace("+", "-")
+print(body_of(compute_repeats_once(rows(one=one, body=body))))
+"""
+
+
+def test_values_of_one_size_have_one_order_in_all_processes() -> None:
+    texts = {
+        subprocess.run(
+            [sys.executable, "-c", TWO, str(Path(__file__).parent)],
+            env={**os.environ, "PYTHONHASHSEED": str(seed)},
+            check=True, capture_output=True, text=True,
+        ).stdout
+        for seed in range(5)
+    }  # fmt: skip
+    (text,) = texts
+    assert text.count("exp(") == text.count("tanh(") == 1
 
 
 def log_softmax(x):

@@ -129,7 +129,6 @@ class _Repeats:
         once = Buffer(self._names.fresh("once"), (repeat.size,), repeat.value.dtype)
         first = min(repeat.loops)
         numbers = itertools.count()
-
         low = repeat.extent[0]
 
         def at(var: str) -> Expr:
@@ -147,16 +146,14 @@ class _Repeats:
             new = with_parts(
                 stmt, body=rewrite_all(stmt.body, lambda part: load if part == here else part)
             )
-            return (self._fill(once, repeat, at), new) if number == first else (new,)
+            return (self._fill(once, repeat, stmt, at), new) if number == first else (new,)
 
         return (Local(once, tuple(new for stmt in body for new in changed(stmt))),)
 
-    def _fill(self, once: Buffer, repeat: _Repeat, at: Callable[[str], Expr]) -> For:
-        var = self._names.fresh(repeat.loops[min(repeat.loops)].var)
-        value = substitute(repeat.value, {_ANY: Var(var)})
-        store = Store(once.name, (at(var),), value)
-        location = repeat.loops[min(repeat.loops)].location
-        return For(var, repeat.begin, repeat.end, (store,), "parallel", location=location)
+    def _fill(self, once: Buffer, repeat: _Repeat, first: For, at: Callable[[str], Expr]) -> For:
+        var = self._names.fresh(first.var)
+        store = Store(once.name, (at(var),), substitute(repeat.value, {_ANY: Var(var)}))
+        return For(var, repeat.begin, repeat.end, (store,), "parallel", location=first.location)
 
 
 def _repeats(body: tuple[Stmt, ...], scope: Scope) -> list[_Repeat]:
@@ -193,8 +190,8 @@ def _in_order(body: tuple[Stmt, ...], scope: Scope) -> Iterator[tuple[Stmt, Scop
             yield stmt, scope
 
 
-def _values(loop: For, scope: Scope) -> set[Expr]:
-    """Returns the values that a loop may take from an array, of the iteration `_ANY`."""
+def _values(loop: For, scope: Scope) -> dict[Expr, None]:
+    """Returns the values that a loop may take from an array, of the iteration `_ANY`, in order."""
     (inside,) = scope.inside(loop)
     values = (
         part
@@ -204,7 +201,7 @@ def _values(loop: For, scope: Scope) -> set[Expr]:
         if isinstance(part, Binary | FunctionCall | Unary)
     )
     return {
-        substitute(value, {loop.var: Var(_ANY)})
+        substitute(value, {loop.var: Var(_ANY)}): None
         for value in values
         if is_float(value.dtype)
         and _is_slow(value)
