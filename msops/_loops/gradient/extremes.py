@@ -9,10 +9,11 @@
 
 Backwards each iteration of the loop on the left needs what the one before left in `top`: all of
 these are on a tape, and the loop runs in order. On the right no slope goes through `best` and
-`ties`, and the last loop runs in any order. Equal elements share the slope, as in `jax.numpy.max`;
-those of several loops around share it in some way, as each compares the mean that another one left.
-An extreme that is NaN stays NaN, and has no slope. The mean may differ from the elements in its
-last bit, so an extreme that something is decided by, as by `x[j] == top[]`, keeps its tape.
+`ties`, and the last loop runs in any order. Equal elements share the slope, as in `jax.numpy.max`.
+Where a loop around repeats this for one element, each run compares with the mean that the run
+before left, and equal elements may have other shares. An extreme that is NaN stays NaN, and has no
+slope. The mean may differ from the elements in its last bit, so an extreme that something is
+decided by, as by `x[j] == top[]`, keeps its tape.
 """
 
 from __future__ import annotations

@@ -177,12 +177,12 @@ class _Planner:
 
     def _run_beside(self, store: Node, home: Node | None) -> set[Node]:
         """Returns what runs again in a home, with what restarted loops around a store run in it."""
-        found = set(self.plan.rerun.get(home, ()))
+        found = self.plan.rerun.get(home, set())
         for loop in self._restarting():
             if store.is_in(loop):
                 regions = homes_around(loop, self.plan.rerun)
-                found |= {each for region in regions for each in self.plan.rerun[region]
-                          if each.is_in(loop)}  # fmt: skip
+                found = found | {each for region in regions for each in self.plan.rerun[region]
+                                 if each.is_in(loop)}  # fmt: skip
         return found
 
     def _overwrites(self, store: Node, use: Use, rerun: set[Node]) -> bool:

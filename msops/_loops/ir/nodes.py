@@ -223,8 +223,8 @@ class If:
       condition: chooses `then` where it holds.
       then: the one body.
       otherwise: the other one.
-      is_usual: whether the condition holds for all data but those that lie out of range. A pass to
-        C sets it; estimates of time leave out `otherwise`.
+      is_usual: whether the condition holds for all data but those that lie out of range. A pass
+        sets it; estimates of time leave out `otherwise`.
     """
 
     condition: Expr

@@ -1,16 +1,16 @@
 """Indices that a loop computes for its stores are computed ahead of them, in vectors.
 
-    reduction k in 0 .. 600 {               local at_1: int32[256] {
-      local at: int32[] {                     parallel k_1 in <block> {
-        at[] = int32(x[k] * 8)      ->          at_1[k_1 - <first>] = int32(x[k_1] * 8)
+    reduction k in 0 .. 100 {               local at: int32[100] {
+      local at: int32[] {                     parallel k_1 in 0 .. 100 {
+        at[] = int32(x[k] * 8)      ->          at[k_1] = int32(x[k_1] * 8)
         bins[at[]] = bins[at[]] + 1           }
-      }                                       reduction k in <block> {
-    }                                           bins[at_1[k - <first>]] = ...
+      }                                       reduction k in 0 .. 100 {
+    }                                           bins[at[k]] = bins[at[k]] + 1
 
 No compiler makes vectors of a loop that adds to elements which data pick, as two of them may be the
-same: histograms, and votes for lines and circles. What comes before the first such store is not
-part of that. Done for indices that are floats at first, as these are compared with the range of the
-integers, and where vectors read what they are computed from.
+same: histograms, and votes for lines and circles. What comes before the first such store gets a
+loop of its own, block by block. That gains where floats become integers, as scalar code compares
+each with the range of the integers, and where what these floats are made of lies side by side.
 """
 
 from __future__ import annotations

@@ -148,12 +148,9 @@ def is_over_positions(loop: For, scope: Scope) -> bool:
     if is_innermost(loop) or trips < _FEWEST_IN_VECTOR:
         return False
     accesses = [access for access in accesses_in(loop.body) if access.buffer in scope.buffers]
-    steps = {
-        access: stride(access, loop.var, scope.buffers)
-        for access in accesses
-        if isinstance(access, Store)
-    }
-    if 1 not in steps.values() or not set(steps.values()) <= {0, 1}:
+    stores = [access for access in accesses if isinstance(access, Store)]
+    steps = {stride(store, loop.var, scope.buffers) for store in stores}
+    if 1 not in steps or not steps <= {0, 1}:
         return False
     apart = [access for access in accesses if _is_apart(access, loop, scope)]
     if not apart and trips >= _FEWEST_POSITIONS:
