@@ -181,6 +181,95 @@ def test_a_value_that_a_serial_loop_does_not_change_is_computed_before_it() -> N
     assert "b[j] = (b[j] * table[j]) + a[j]" in text
 
 
+# Rows of x, each with all columns of weights.
+WEIGHTS = """kernel k(
+    x: float32[{rows}, {terms}], w: {dtype}[110, 40], s: float32[110, 40], n: int32[110]
+) -> (y, z) {{
+  buffer y: float32[{rows}, 110]
+  buffer z: float32[110]
+  parallel i in 0 .. {rows} {{
+    parallel j in {columns} {{
+      local sum: float32[] {{ local b: int32[] {{
+        sum[] = z[j]
+        reduction k in 0 .. 40 {{
+          b[] = int32(w[j, k])
+          sum[] = sum[] + ({value} * x[i, {at}])
+          {more}
+        }}
+        y[i, j] = sum[]
+      }} }}
+    }}
+  }}
+}}"""
+WEIGHT_PARTS = {
+    "rows": "8", "terms": "80", "dtype": "uint8", "columns": "0 .. 110", "at": "k * 2", "more": "",
+    "value": "(float32(b[] & 15) - s[j, k])",
+}  # fmt: skip
+
+
+def weights(**parts: str) -> Kernel:
+    return parse_kernel(WEIGHTS.format(**{**WEIGHT_PARTS, **parts}))
+
+
+def test_narrow_weights_of_a_column_are_unpacked_once_for_all_rows() -> None:
+    text = body_of(arranged_apart(tabulate_values, weights()))
+    assert textwrap.dedent(text.split("buffer z: float32[110]\n")[1]) == textwrap.dedent("""\
+        parallel j in 0 .. 110 {
+          local table: float32[40] {
+            parallel k_1 in 0 .. 40 {
+              table[k_1] = float32(int32(w[j, k_1]) & 15) - s[j, k_1]
+            }
+            parallel i in 0 .. 8 {
+              local sum: float32[] {
+                sum[] = z[j]
+                reduction k in 0 .. 40 {
+                  sum[] = sum[] + (table[k] * x[i, k * 2])
+                }
+                y[i, j] = sum[]
+              }
+            }
+          }
+        }""")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"rows": "3"},
+        {"terms": "40000"},
+        {"columns": "0 .. (i + 9)"},
+        {"value": "float32(b[] + i)"},
+        {"value": "s[j, k]"},
+        {"dtype": "int32"},
+    ],
+    ids=["few rows", "long rows", "fewer columns", "of the row", "floats", "wide integers"],
+)
+def test_rows_that_stay_outside(parts: dict[str, str]) -> None:
+    text = body_of(arranged_apart(tabulate_values, weights(**parts)))
+    assert text.index("parallel i in") < text.index("parallel j in")
+
+
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    rows=st.sampled_from(["3", "4", "8"]),
+    dtype=st.sampled_from(["int8", "uint8", "int16", "bool", "int32"]),
+    columns=st.sampled_from(
+        ["0 .. 110", "2 .. 109", "5 .. 5", "0 .. (i + 9)", "0 .. (n[0] % 110)"]
+    ),
+    value=st.sampled_from(
+        ["(float32(b[] & 15) - s[j, k])", "float32(w[j, k])", "float32(w[j, (k + i) % 40])",
+         "float32(w[n[j] % 110, k])", "(float32(b[] >> 4) * exp(s[j, 3]))"]
+    ),
+    at=st.sampled_from(["k * 2", "k", "n[j] % 80"]),
+    more=st.sampled_from(
+        ["", "sum[] = sum[] + (float32(b[] >> 4) * x[i, (k * 2) + 1])",
+         "if (x[i, k] < 0.0:float32) { sum[] = sum[] - float32(w[j, k]) }"]
+    ),
+)  # fmt: skip
+def test_rows_inside_mean_the_same(**parts: str) -> None:
+    arranged_apart(tabulate_values, weights(**parts))
+
+
 VALUES = st.sampled_from(
     [
         "cos(float64(j) * 0.1:float64)",

@@ -14,7 +14,9 @@ parameter of the kernel are such values. A table has a dimension for each loop i
 depend on. A compiler moves out what no loop changes, but fills no tables, and leaves what is under
 a condition. A condition that chooses a value, such as a piecewise polynomial, is part of the value:
 compilers make no vectors of a loop with branches and gathers. For the same reason elements that a
-product of variables picks, as `cosine[k * t % n]`, go into tables, too.
+product of variables picks, as `cosine[k * t % n]`, go into tables, too. So do floats made of narrow
+integers, as quantised weights are: for these two parallel loops are swapped if only one of them
+changes the weights.
 
 Values are followed through the variables that hold them, up to those that the loop does not change.
 What they read exists also where the loop does not run.
@@ -52,14 +54,16 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import Range, exists
-from msops._loops.ir.sizes import itemsize
+from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import (
     Scope,
     declared_in,
     expressions,
     loads,
+    loads_in,
     map_operands,
     operands,
+    rewrite_loops,
     size_of,
     statements,
     stored_in,
@@ -77,6 +81,7 @@ _LEAST_EFFORT = 8
 on them stay as they are: passes split loops by them, but not by products of variables."""
 _ROUNDING = 4
 """Operations of a float made an integer, as what is out of range is the nearest one in it."""
+_NARROW = ("bool", "int8", "int16", "uint8", "uint16")
 _FEWEST_READS = 4
 """How often an element of a table is read."""
 _MOST_WRITTEN_OUT = 8
@@ -91,12 +96,50 @@ not in it are unknown."""
 
 def tabulate_values(kernel: Kernel) -> Kernel:
     """Returns the kernel with such values in tables."""
+    kernel = _with_rows_inside(kernel)
     tables = _Tables(kernel)
     body, _ = tables.body(kernel.body, Scope.of(kernel), ())
     if not tables.depths:
         return kernel
     # The first drops stores to tables that nothing reads, the second what they were computed from.
     return unique_names(simplify(simplify(with_body(kernel, body))))
+
+
+def _with_rows_inside(kernel: Kernel) -> Kernel:
+    """Returns the kernel with parallel loops swapped where tables need it.
+
+    In `parallel i { parallel j { reduction k { ... x[i, k] * float32(weight[j, k]) } } }` a table
+    of the weights of one j serves all i; one of the weights of all j may be too large.
+    """
+
+    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        match loop.body:
+            case (For(kind="parallel") as inner,) if loop.var not in bounds_of(inner):
+                swapped = with_parts(inner, body=(with_parts(loop, body=inner.body),))
+                if tables_of(loop, scope) or not any(tables_of(swapped, scope)):
+                    return None
+                return (swapped,) if _fits_cache(inner, scope) else None
+        return None
+
+    def bounds_of(loop: For) -> set[str]:
+        return variables(loop.begin) | variables(loop.end)
+
+    def tables_of(loop: For, scope: Scope) -> list[tuple[int, ...]]:
+        """Returns the shapes of the tables in a loop; a value has the empty one."""
+        tables = _Tables(kernel)
+        body, _ = tables.body((loop,), scope, ())
+        inside = (stmt.buffer for stmt in statements(body) if isinstance(stmt, Local))
+        return [buffer.shape for buffer in inside if buffer.name in tables.depths]
+
+    return rewrite_loops(kernel, change, "parallel")
+
+
+def _fits_cache(loop: For, scope: Scope) -> bool:
+    """Returns whether what every iteration of a loop reads again stays in a cache."""
+    read = {load.buffer for load in loads_in(loop.body) if loop.var not in variables(load)}
+    return sum(size_bytes(scope.buffers[name]) for name in read - declared_in(loop.body)) <= (
+        CACHE_BYTES // 2
+    )
 
 
 class _Unknown(Exception):
@@ -380,10 +423,13 @@ class _Tables:
 
 
 def _is_worth_a_table(value: Expr) -> bool:
-    """Returns whether a value takes many operations, each counted once, or is fetched alone."""
+    """Returns whether a value takes many operations, each counted once, or is hard to load."""
     if isinstance(value, Load):
         return _is_scattered(value)
-    is_long = sum(map(_effort, set(expressions(value)))) >= _LEAST_EFFORT
+    parts = set(expressions(value))
+    is_long = sum(map(_effort, parts)) >= _LEAST_EFFORT or (
+        is_float(value.dtype) and any(map(_is_widening, parts))
+    )
     return is_long and bool(variables(value) or loads(value))
 
 
@@ -397,6 +443,11 @@ def _is_scattered(load: Load) -> bool:
         for at in load.indices
         for part in expressions(at)
     )
+
+
+def _is_widening(part: Expr) -> bool:
+    """Returns whether an integer becomes larger: a vector of narrow ones is taken apart for it."""
+    return isinstance(part, Cast) and part.operand.dtype in _NARROW
 
 
 def _effort(part: Expr) -> int:
