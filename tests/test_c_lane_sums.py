@@ -128,6 +128,13 @@ def test_other_terms_are_computed_for_all_lanes_first(monkeypatch: pytest.Monkey
         """)
 
 
+def test_two_terms_in_a_row_are_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor, "vector_bytes", lambda: 16)
+    text = lanes_of(rows(end="16", update="sum[] = sum[] + a[i, j] sum[] = sum[] - abs(b[j])"))
+    assert "= a[i, lane] - abs(b[lane])" in text
+    assert text.count("part[lane_1] = part[lane_1] + term[lane_1]") == 1
+
+
 @pytest.mark.parametrize(
     "parts",
     [
@@ -135,10 +142,10 @@ def test_other_terms_are_computed_for_all_lanes_first(monkeypatch: pytest.Monkey
         {"dtype": "int32"},
         {"update": "sum[] = max(sum[], a[i, j])"},
         {"update": "sum[] = sum[] * a[i, j]"},
-        {"update": "sum[] = sum[] + a[i, j] sum[] = sum[] + b[j]"},
+        {"update": "sum[] = sum[] + a[i, j] d[i, j] = b[j] sum[] = sum[] + b[j]"},
         {"update": "if ((b[j] < a[i, 0])) { sum[] = sum[] + a[i, j] }"},
     ],
-    ids=["few terms", "integers", "an extreme", "a product", "two terms", "a condition"],
+    ids=["few terms", "integers", "an extreme", "a product", "terms apart", "a condition"],
 )
 def test_other_reductions_stay(parts: dict[str, str]) -> None:
     kernel = rows(**parts)
@@ -199,6 +206,8 @@ UPDATES = (
     "sum[] = sum[] + ((a[i, j] < b[j]) ? a[i, j] : b[j])",
     "sum[] = sum[] + a[i, j] more[] = more[] - b[j]",
     "d[i, j] = a[i, j] sum[] = sum[] + (a[i, j] * b[j])",
+    "sum[] = sum[] + (a[i, j] * b[j]) sum[] = sum[] - b[j]",
+    "local t: {dtype}[] {{ t[] = a[i, j] sum[] = sum[] - t[] sum[] = b[j] + sum[] }}",
     "local t: {dtype}[] {{ t[] = a[i, j] - b[j] sum[] = sum[] + (t[] * t[]) d[i, j] = t[] }}",
     "local t: {dtype}[] {{ t[] = floor(b[j]) sum[] = sum[] + t[] more[] = more[] + a[i, j] }}",
 )

@@ -17,7 +17,8 @@ A compiler that is asked for a reduction (`#pragma omp simd reduction`) keeps on
 that each addition waits for the one before, and then adds up its lanes one after another. In a row
 of 64 elements that takes longer than all else. What is left of a row goes into the halves.
 
-A term that is more than operations on contiguous elements is computed for all lanes first.
+A term that is more than operations on contiguous elements is computed for all lanes first. Two
+terms that an iteration adds one after the other are one.
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from msops._loops.ir.walk import (
     Scope,
     buffers_of,
     expressions,
+    rewrite,
     rewrite_loops,
     rewrite_statements,
     statements,
@@ -101,10 +103,10 @@ class _LaneSums:
     """
 
     def __init__(self, loop: For, scalars: set[str], ranges: Ranges, names: Names) -> None:
-        self._loop = loop
+        self._loop = with_parts(loop, body=_merged(loop.body))
         self._ranges = ranges
         self._names = names
-        self._inside = statements(loop.body)
+        self._inside = statements(self._loop.body)
         stores = [stmt for stmt in self._inside if isinstance(stmt, Store)]
         self._values = [store.value for store in stores]
         self._updates = [sum_of(store) for store in stores if store.buffer in scalars]
@@ -252,6 +254,28 @@ class _LaneSums:
 
     def _over_lanes(self, lane: Var, part: Buffer, *body: Stmt) -> For:
         return over_lanes(lane, part, body, self._loop.location)
+
+
+def _merged(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Returns statements with sums that add to a variable twice in a row doing so once."""
+    merged: list[Stmt] = []
+    for stmt in body:
+        new = with_parts(stmt, body=_merged(stmt.body)) if isinstance(stmt, Local) else stmt
+        before = merged[-1] if merged else None
+        match before, new:
+            case Store(indices=()), Store(indices=()) if before.buffer == new.buffer and all(
+                update is not None and update.op == "add" for update in map(sum_of, (before, new))
+            ):
+                merged[-1] = with_parts(new, value=_after(before, new.value))
+            case _:
+                merged.append(new)
+    return tuple(merged)
+
+
+def _after(store: Store, value: Expr) -> Expr:
+    """Returns what a value is after a store to a variable, in terms of what was before it."""
+    total = Load(store.buffer, (), store.value.dtype)
+    return rewrite(value, lambda part: store.value if part == total else part)
 
 
 def over_lanes(lane: Var, part: Buffer, body: tuple[Stmt, ...], location: Location | None) -> For:
