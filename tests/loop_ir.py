@@ -141,6 +141,7 @@ from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lane_sums import sum_in_lanes
 from msops._loops.to_c.lanes import put_rows_in_lanes
 from msops._loops.to_c.masked_sums import sum_under_masks
+from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.neighbours import gather_from_neighbours
 from msops._loops.to_c.networks import defer_nan_tests
 from msops._loops.to_c.outwards import move_parallel_loops_out
@@ -326,6 +327,7 @@ __all__ = [
     "mark_loops",
     "mark_vectors",
     "materialise_guards",
+    "merge_branches",
     "move_parallel_loops_out",
     "nested_ranges",
     "own_expressions",
