@@ -30,6 +30,12 @@ static void ms_huge_pages(void* memory, uint64_t size) {
 #endif
 }"""
 
+_ZERO = """
+static int ms_zero(void* to, int64_t begin, int64_t end) {
+  memset((char*)to + begin, 0, end - begin);
+  return 0;
+}"""
+
 
 @dataclass(frozen=True)
 class CSource:
@@ -82,9 +88,10 @@ def c_source(
         *([HUGE_PAGES.strip()] if large else []),
         *values.helpers.values(),
         *([PARALLEL_FOR.strip()] if printer.tasks else []),
+        *([_ZERO.strip()] if printer.tasks and any(p.start == "zero" for p in large) else []),
         *printer.tasks,
         body_function,
-        _entry(symbol, storage, large, list(pointers.values())),
+        _entry(symbol, storage, large, list(pointers.values()), is_shared=bool(printer.tasks)),
         *([_messages(symbol, values.checks)] if values.checks else []),
     ]
     text = "\n\n".join(parts)
@@ -111,12 +118,28 @@ def _large_results(kernel: Kernel, storage: Storage) -> list[Placement]:
     ]
 
 
-def _entry(symbol: str, storage: Storage, large: list[Placement], positions: list[int]) -> str:
-    """Returns the function that is called: it fills buffers, runs the body, copies results."""
+def _entry(
+    symbol: str,
+    storage: Storage,
+    large: list[Placement],
+    positions: list[int],
+    *,
+    is_shared: bool,
+) -> str:
+    """Returns the function that is called: it fills buffers, runs the body, copies results.
+
+    Args:
+      symbol: its name.
+      storage: the place of each buffer.
+      large: the placements of large results.
+      positions: of the arguments of the body.
+      is_shared: threads share the loops of the kernel, and so the zeros of large results.
+    """
+    shared = large if is_shared else []
     arguments = ", ".join(f"params[{position}]" for position in positions)
     lines = [
         *(f"ms_huge_pages(params[{p.position}], {size_bytes(p.buffer)});" for p in large),
-        *(line for placement in storage.placements for line in _preparation(placement)),
+        *(line for placement in storage.placements for line in _preparation(placement, shared)),
         f"const int code = ms_body({arguments});",
         *(_copy(to, source, size) for to, source, size in storage.repeats),
         "return code;",
@@ -132,7 +155,7 @@ def _entry(symbol: str, storage: Storage, large: list[Placement], positions: lis
     )
 
 
-def _preparation(placement: Placement) -> list[str]:
+def _preparation(placement: Placement, shared: list[Placement]) -> list[str]:
     """Returns the lines that prepare a buffer before the body runs."""
     if placement.start not in ("copy", "zero"):
         return []
@@ -143,7 +166,10 @@ def _preparation(placement: Placement) -> list[str]:
         # A result that is also a parameter may have the parameter's buffer.
         copy = _copy(placement.position, placement.source, size)
         return [f"if (params[{placement.position}] != params[{placement.source}]) {copy}"]
-    return [f"memset(params[{placement.position}], 0, {size});"]
+    to = f"params[{placement.position}]"
+    if placement in shared:
+        return [f"ms_parallel_for(0, {size}, {_LARGE_BYTES // 4}, ms_zero, {to});"]
+    return [f"memset({to}, 0, {size});"]
 
 
 def _copy(to: int, source: int, size: int) -> str:
