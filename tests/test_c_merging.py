@@ -11,10 +11,9 @@ from loop_ir import Kernel, merge_branches, parse_kernel
 from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of
 
-# A pixel in each iteration; n is data that may be an index.
-TEXT = """kernel k(x: float64[9, 12], n: int32[12]) -> (y, m) {{
+# A pixel in each iteration; an index may be data.
+TEXT = """kernel k(x: float64[9, 12], n: int32[12]) -> (y) {{
   buffer y: float64[9, 12, 3]
-  buffer m: int32[12]
   parallel i in 0 .. 9 {{
     serial j in 0 .. 12 {{
       if ({condition}) {{
@@ -46,10 +45,10 @@ def test_stores_to_the_same_elements_become_choices() -> None:
 
 
 def test_branches_of_branches_are_merged_first() -> None:
-    inner = (
-        "if (x[i, j] < 0.0:float64) { y[i, j, 0] = 1.0:float64 y[i, j, 1] = 4.0:float64 } else {"
+    inner = "y[i, j, 0] = 1.0:float64 y[i, j, 1] = 4.0:float64"
+    kernel = branches(
+        otherwise=f"if (x[i, j] < 0.0:float64) {{ {inner} }} else {{ {PARTS['otherwise']} }}"
     )
-    kernel = branches(otherwise=f"{inner} {PARTS['otherwise']} }}")
     assert "if (" not in body_of(arranged_apart(merge_branches, kernel))
 
 

@@ -237,7 +237,7 @@ def test_narrow_weights_of_a_column_are_unpacked_once_for_all_rows() -> None:
     [
         {"rows": "3"},
         {"terms": "40000"},
-        {"columns": "0 .. (i + 9)"},
+        {"columns": "0 .. (110 - i)", "value": "float32(w[min(j, 109), k])"},
         {"value": "float32(b[] + i)"},
         {"value": "s[j, k]"},
         {"dtype": "int32"},
@@ -254,7 +254,7 @@ def test_rows_that_stay_outside(parts: dict[str, str]) -> None:
     rows=st.sampled_from(["3", "4", "8"]),
     dtype=st.sampled_from(["int8", "uint8", "int16", "bool", "int32"]),
     columns=st.sampled_from(
-        ["0 .. 110", "2 .. 109", "5 .. 5", "0 .. (i + 9)", "0 .. (n[0] % 110)"]
+        ["0 .. 110", "2 .. 109", "5 .. 5", "0 .. (110 - i)", "0 .. (n[0] % 110)"]
     ),
     value=st.sampled_from(
         ["(float32(b[] & 15) - s[j, k])", "float32(w[j, k])", "float32(w[j, (k + i) % 40])",

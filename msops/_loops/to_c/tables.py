@@ -82,6 +82,7 @@ on them stay as they are: passes split loops by them, but not by products of var
 _ROUNDING = 4
 """Operations of a float made an integer, as what is out of range is the nearest one in it."""
 _NARROW = ("bool", "int8", "int16", "uint8", "uint16")
+"""Integers of which a vector is taken apart before it becomes floats."""
 _FEWEST_READS = 4
 """How often an element of a table is read."""
 _MOST_WRITTEN_OUT = 8
@@ -446,7 +447,7 @@ def _is_scattered(load: Load) -> bool:
 
 
 def _is_widening(part: Expr) -> bool:
-    """Returns whether an integer becomes larger: a vector of narrow ones is taken apart for it."""
+    """Returns whether a narrow integer becomes something else."""
     return isinstance(part, Cast) and part.operand.dtype in _NARROW
 
 
