@@ -153,7 +153,6 @@ def test_an_unknown_function_is_answered_with_the_list(dialect: str) -> None:
     "statements",
     [
         "c[0] = sigmoid(a[0])",
-        "n[0] = uint8(n[0])",
         "d = allocate((3,), 'float32', 'local')",
         "d = allocate((3,))",
         "for i in unroll(3):\n    c[i] = 1.0",

@@ -2,7 +2,7 @@
 
 MindSpore checks a `@kernel` function against a shorter list than AKG accepts under func_type
 "akg"; rows marked `akg_only` are what it rejects there. New here are `atan2` with its two
-arguments, and the cast to bfloat16.
+arguments, the cast to bfloat16, and under `@kernel` those to unsigned integers: images are uint8.
 """
 
 from __future__ import annotations
@@ -33,8 +33,10 @@ class Intrinsic:
     akg_arities: tuple[int, ...] = ()
 
 
-CASTS = ("int8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64")
-UNSIGNED_CASTS = ("uint8", "uint16", "uint32", "uint64")
+CASTS = (
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float16", "bfloat16", "float32", "float64"),
+)
 
 LOOP_HINTS: dict[str, LoopHint] = {
     "range": "",
@@ -59,7 +61,6 @@ INTRINSICS: dict[str, Intrinsic] = {
         if row.hybrid
     },
     **{name: Intrinsic("cast", (1,)) for name in CASTS},
-    **{name: Intrinsic("cast", (1,), akg_only=True) for name in UNSIGNED_CASTS},
     "power": Intrinsic("special", (2,)),
     "min": Intrinsic("special", (2,)),
     "max": Intrinsic("special", (2,)),
