@@ -59,6 +59,11 @@ VALUE_ERRORS: Rows = (
         "Add up in a loop: s = 0.0, then s += x[i] for each i in range(x.shape[0]).",
     ),
     (
+        "for i in «reversed(range(8))»:\n    c[i] = 1.0",
+        "a loop runs over one of the language's ranges, not over reversed",
+        "Write a range with a negative step: range(n - 1, -1, -1).",
+    ),
+    (
         "for i, v in «enumerate(a)»:\n    c[i] = v",
         "a loop runs over one of the language's ranges, not over enumerate",
         "Write for i in range(len(a)), and a[i] for its element.",
@@ -337,6 +342,11 @@ BUILD_ERRORS: Rows = (
         "Convert one: float32(n[0]).",
     ),
     (
+        "s = 1.0\nfor i in range(3):\n    s = «max(s, a[i])»\n    b[i] = s",
+        "mismatch type: the operands of 'max' are float16 and float32",
+        "'s' has the type of what it meets; start it as float32(...).",
+    ),
+    (
         "c[0] = «n[0]»",
         "an int32 cannot be stored in 'c[0]', which is float32",
         "Convert it: float32(n[0]).",
@@ -344,17 +354,42 @@ BUILD_ERRORS: Rows = (
     (
         "c[0] = «n[0] / 2»",
         "'/' of two int32 is ambiguous",
-        "Write // for the whole quotient, or convert: float32(a) / float32(b).",
+        "Write // for the whole quotient, or convert: float32(n[0]) / 2.",
     ),
     (
         "c[0] = «1 / 2»",
         "'/' of two int32 is ambiguous",
-        "Write // for the whole quotient, or convert: float32(a) / float32(b).",
+        "Write // for the whole quotient, or convert: float32(1) / float32(2).",
     ),
     (
         "n[0] = «n[0] * 2.5»",
         "the constant 2.5 is no int32",
-        "Write a number that int32 has, or compute in float32: float32(x).",
+        "Write a number that int32 has, or compute in float32: float32(n[0]).",
+    ),
+    (
+        "c[0] = «0.25 * (n[0] - 1)»",
+        "the constant 0.25 is no int32",
+        "Write a number that int32 has, or compute in float32: float32(n[0] - 1).",
+    ),
+    (
+        "c[0] = «2.0 ** n[0]»",
+        "the operands of '**' are the float constant 2.0 and an int32",
+        "Compute in floats: 2.0 ** float32(n[0]).",
+    ),
+    (
+        "c[0] = «power(n[0], 2.0)»",
+        "the operands of '**' are the float constant 2.0 and an int32",
+        "Compute in floats: float32(n[0]) ** 2.0.",
+    ),
+    (
+        "c[0] = float32(«2 ** -n[0]»)",
+        "an integer to a negative power is no integer; the operands of '**' are int32",
+        "Compute in floats: 2 ** float32(-n[0]).",
+    ),
+    (
+        "c[0] = float32(«n[0] ** -1»)",
+        "an integer to a negative power is no integer; the operands of '**' are int32",
+        "Compute in floats: float32(n[0]) ** float32(-1).",
     ),
     (
         "n[0] = «0.5»",
@@ -451,7 +486,7 @@ BUILD_ERRORS: Rows = (
     (
         "for i in range(«8 / 2»):\n    c[i] = 1.0",
         "'/' of two int32 is ambiguous",
-        "Write // for the whole quotient, or convert: float32(a) / float32(b).",
+        "Write // for the whole quotient, or convert: float32(8) / float32(2).",
     ),
     (
         "for i in range(«8.0»):\n    c[i] = 1.0",
@@ -525,11 +560,15 @@ BUILD_ERRORS: Rows = (
         "'*' is not defined on bool",
         "Convert the condition, float32(c) or int32(c), or write x if c else y.",
     ),
-    ("c[0] = «sqrt(n[0])»", "'sqrt' takes floats; got int32", "Convert its input: float32(x)."),
+    (
+        "c[0] = «sqrt(n[0])»",
+        "'sqrt' takes floats; got int32",
+        "Convert its input: float32(n[0]).",
+    ),
     (
         "n[0] = «popcount(a[0])»",
         "'popcount' takes integers; got float32",
-        "Convert its input: int32(x).",
+        "Convert its input: int32(a[0]).",
     ),
     ("c[0] = «a[0] & 1»", "'&' takes integers; got float32", "Convert the operands: int32(x)."),
     (
@@ -616,7 +655,7 @@ BUILD_ERRORS: Rows = (
     (
         "«n[0] += 0.5»",
         "the constant 0.5 is no int32",
-        "Write a number that int32 has, or compute in float32: float32(x).",
+        "Write a number that int32 has, or compute in float32: float32(n[0]).",
     ),
     (
         "«n[0] += a[0]»",

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from hybrid_error_cases import BUILD_ERRORS, TYPE_ERRORS, VALUE_ERRORS
-from loop_ir import Spec, read_kernel
+from loop_ir import Spec, Stages, read_kernel
 from loop_source import define, matrix, read, run, specialise, vector
 
 from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError, explain
@@ -137,6 +137,46 @@ def test_errors_of_signature_and_return(
     with pytest.raises(kind) as error:
         read(marked(func), "hybrid")
     assert said(error) == message_of(text, problem, remedy, head=1)
+
+
+@pytest.mark.parametrize(
+    ("statement", "integer"),
+    [
+        ("c[0] = float32(«n[0] * 2.0»)", "n[0]"),
+        ("for i in range(8):\n    c[i] = float32(«1e3 - i»)", "i"),
+        ("s = 1\nfor i in range(8):\n    «s *= 2.0»\n    c[i] = float32(s)", "s"),
+    ],
+)
+def test_a_float_constant_that_becomes_an_integer_is_reported(statement: str, integer: str) -> None:
+    func = define(kernel_of(statement.replace("«", "").replace("»", "")))
+    kernel = specialise(
+        func, vector(), vector(), vector(dtype="int32"), matrix(), attributes={"q": 2}
+    )
+    (warning,) = (text for text in Stages(kernel, "Custom 'k'").warnings if "wraps" in text)
+    constant = "1000.0" if "1e3" in statement else "2.0"
+    problem = f"the constant {constant} is int32, as {integer} is; what does not fit wraps"
+    remedy = f"Write an integer, or compute in floats: float32({integer})."
+    name = warning[warning.find("<kernel ") : warning.find(">:") + 1]
+    assert warning.replace(name, "<kernel>") == message_of(statement, problem, remedy)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "c[0] = float32(n[0] * 2)",
+        "c[0] = a[0] * 2.0",
+        "c[0] = float32(n[0]) * 2.0",
+        "c[0] = 1.0 if n[0] > 2.0 else 0.0",
+        "n[0] += 2.0",
+        "c[0] = 2 * 0.5 + a[0]",
+    ],
+)
+def test_other_constants_are_not_reported(statement: str) -> None:
+    func = define(kernel_of(statement))
+    kernel = specialise(
+        func, vector(), vector(), vector(dtype="int32"), matrix(), attributes={"q": 2}
+    )
+    assert not [text for text in Stages(kernel, "k").warnings if "wraps" in text]
 
 
 @pytest.mark.parametrize("dialect", ["akg", "hybrid"])

@@ -83,9 +83,14 @@ class Stages:
     @functools.cached_property
     def warnings(self) -> tuple[str, ...]:
         """The warnings for the author, as whole messages."""
-        return tuple(
-            explain(self.who, finding.message, _REMEDIES[finding.kind], point(finding.location))
+        found = [
+            (finding.message, _REMEDIES[finding.kind], finding.location)
             for finding in self.analysis.findings
+        ]
+        notes = [(note.problem, note.remedy, note.location) for note in self.kernel.notes]
+        return tuple(
+            explain(self.who, problem, remedy, point(location))
+            for problem, remedy, location in (*notes, *found)
         )
 
     @functools.cached_property

@@ -256,6 +256,21 @@ Stmt: TypeAlias = Store | For | If | Local
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """What the author of a kernel should know of its source.
+
+    Attributes:
+      problem: one sentence without its full stop.
+      remedy: what to do about it.
+      location: where in the source.
+    """
+
+    problem: str
+    remedy: str
+    location: Location | None
+
+
+@dataclass(frozen=True, slots=True)
 class Kernel:
     """A whole kernel: a function from arrays to arrays.
 
@@ -265,6 +280,7 @@ class Kernel:
       results: names of the buffers returned, in order: of `buffers`, or of `parameters`.
       buffers: outputs and temporaries of the whole kernel; zero at the start.
       body: what is run.
+      notes: on its source, from a front end.
     """
 
     name: str
@@ -273,6 +289,7 @@ class Kernel:
     buffers: tuple[Buffer, ...]
     body: tuple[Stmt, ...]
     location: Location | None = _location()
+    notes: tuple[Note, ...] = dataclasses.field(default=(), compare=False, repr=False)
 
     def buffer(self, name: str) -> Buffer:
         """Returns a parameter or a buffer of the whole kernel by name."""

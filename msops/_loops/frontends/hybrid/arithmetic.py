@@ -9,7 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from msops._loops.frontends.hybrid.typing import Typing, can_be, wider_literal
+from msops._loops.frontends.hybrid.typing import (
+    Typing,
+    can_be,
+    is_float_beside_integer,
+    operands_of,
+    texts,
+    wider_literal,
+)
 from msops._loops.frontends.hybrid.values import literal
 from msops._loops.ir import operators, scalars
 from msops._loops.ir.functions import FUNCTIONS
@@ -38,6 +45,8 @@ COMPARISONS: dict[type[ast.cmpop], tuple[str, BinaryOp]] = {
     ast.Gt: (">", "gt"),
     ast.GtE: (">=", "ge"),
 }
+_OF_FLOATS = ("add", "sub", "mul", "pow")
+"""What of a float constant and an integer is another number in Python than of two integers."""
 _MOST_BITS = 64
 """Python would go on computing with longer integers, for hours."""
 _SIGNS = dict([*OPERATORS.values(), *COMPARISONS.values()])
@@ -64,11 +73,67 @@ def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr)
     for operand in (left, right):
         if not isinstance(operand, Const) and not is_mixed:
             _check_domain(typing, node, op, operand.dtype, what)
+    if op in _OF_FLOATS and is_float_beside_integer(left, right):
+        _report_integer(typing, node, op, left, right)
     meet = typing.compare if op in operators.COMPARISONS else typing.agree
     left, right = meet(node, left, right, what)
+    if op == "pow" and left.dtype in INTEGERS and _is_negative(right):
+        raise typing.report.build_error(
+            node,
+            f"an integer to a negative power is no integer; the operands of {what} are "
+            f"{left.dtype}",
+            _in_floats(node),
+        )
     if is_mixed:
         _check_domain(typing, node, op, left.dtype, what)
     return Binary(op, left, right, result_dtype(op, left.dtype))
+
+
+def _report_integer(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr) -> None:
+    """Notes that a float constant becomes an integer, as in AKG; raises if a power is one then.
+
+    Python computes in floats: its sums and products do not wrap.
+    """
+    (constant, text), (other, integer) = zip((left, right), texts(node), strict=True)
+    if not is_float(constant.dtype):
+        constant, text, other, integer = other, integer, constant, text
+    if op == "pow":
+        raise typing.report.build_error(
+            node,
+            f"the operands of '**' are the float constant {text} and an {other.dtype}",
+            _in_floats(node),
+        )
+    if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript):
+        return  # What is stored is an integer anyway.
+    typing.note(
+        node,
+        f"the constant {text} is {other.dtype}, as {integer} is; what does not fit wraps",
+        f"Write an integer, or compute in floats: float32({integer}).",
+    )
+
+
+def _in_floats(node: ast.AST) -> str:
+    return f"Compute in floats: {' ** '.join(_as_floats(node))}."
+
+
+def _as_floats(node: ast.AST) -> list[str]:
+    """Returns the text of two operands as floats; a number takes the type of the other operand."""
+    operands = operands_of(node)
+    numbers = [isinstance(part, ast.Constant) for part in operands]
+    return [
+        ast.unparse(part) if is_number and not all(numbers) else f"float32({ast.unparse(part)})"
+        for part, is_number in zip(operands, numbers, strict=True)
+    ]
+
+
+def _is_negative(exponent: Expr) -> bool:
+    """Returns whether an exponent is written with a minus."""
+    match exponent:
+        case Const(value=value):
+            return value < 0
+        case Unary(op="neg"):
+            return True
+    return False
 
 
 def _fold(typing: Typing, node: ast.AST, op: BinaryOp, left: Const, right: Const) -> Const | None:
@@ -115,7 +180,7 @@ def _check_domain(typing: Typing, node: ast.AST, op: BinaryOp, dtype: str, what:
         raise typing.report.build_error(
             node,
             f"'/' of two {dtype} is ambiguous",
-            "Write // for the whole quotient, or convert: float32(a) / float32(b).",
+            f"Write // for the whole quotient, or convert: {' / '.join(_as_floats(node))}.",
         )
     if dtype == "bool" and op not in ("eq", "ne", "and", "or", "xor"):
         raise typing.report.build_error(
@@ -165,8 +230,9 @@ def function(typing: Typing, node: ast.AST, name: str, args: tuple[Expr, ...]) -
     }[row.domain]  # fmt: skip
     if not fits:
         wanted, cast = ("integers", "int32") if row.domain == "integer" else ("floats", "float32")
+        given = ast.unparse(node.args[0]) if isinstance(node, ast.Call) and node.args else "x"
         raise typing.report.build_error(
-            node, f"'{name}' takes {wanted}; got {dtype}", f"Convert its input: {cast}(x)."
+            node, f"'{name}' takes {wanted}; got {dtype}", f"Convert its input: {cast}({given})."
         )
     if not row.to_bool and len(args) == 1 and isinstance(args[0], Const):
         folded = _folded(function, args[0])

@@ -93,7 +93,8 @@ class HybridKernel:
     ) -> Kernel:
         body = self.source.definition.body
         taken = Names(reserved=(*RESERVED, *arguments))
-        t = Translation(self.names, report, Typing(report), retyped, taken)
+        typing = Typing(report, frozenset(symbol.name for symbol in retyped))
+        t = Translation(self.names, report, typing, retyped, taken)
         t.values |= self._bindings(t, arguments)
         with t.block(self.names.blocks[id(body)]) as block:
             run(t, body)
@@ -109,6 +110,7 @@ class HybridKernel:
             tuple(t.buffers),
             block.finish(),
             location=report.source.location(self.source.definition),
+            notes=tuple(t.typing.notes),
         )
 
     def _bindings(self, t: Translation, arguments: Mapping[str, Any]) -> dict[ScopedName, Value]:

@@ -79,6 +79,12 @@ def check_for(node: ast.For, rules: Rules) -> list[ast.AST]:
                 f"a loop runs over one of the language's ranges, not over {ast.unparse(call.func)}",
                 f"Write for i in range(len({name})), and {name}[i] for its element.",
             )
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == "reversed":
+            raise rules.report.value_error(
+                call,
+                "a loop runs over one of the language's ranges, not over reversed",
+                "Write a range with a negative step: range(n - 1, -1, -1).",
+            )
         item, items = ast.unparse(node.target), ast.unparse(node.iter)
         raise rules.report.value_error(
             node.iter,

@@ -21,7 +21,7 @@ from msops._loops.frontends.hybrid.values import named
 from msops._loops.frontends.promotion import common_dtype
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.nodes import Binary, Cast, Const, Expr, FunctionCall, Load, Select, Unary
+from msops._loops.ir.nodes import Binary, Cast, Const, Expr, FunctionCall, Load, Note, Select, Unary
 from msops._loops.ir.operators import BINARY, INTEGERS, is_float
 from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import map_operands, operands, with_parts
@@ -48,10 +48,14 @@ class Typing:
       report: makes the errors.
       untyped: by the names of their buffers, the scalars that started as a constant, and for what
         holds a value for a moment those that it is made of.
+      adapted: the names of scalars that started as a constant and have the type of what they met.
+      notes: what the author should know, each once.
     """
 
     report: Reporter
+    adapted: frozenset[str] = frozenset()
     untyped: dict[str, frozenset[ScopedName]] = field(default_factory=dict)
+    notes: dict[Note, None] = field(default_factory=dict)
 
     def agree(self, node: ast.AST, left: Expr, right: Expr, what: str) -> tuple[Expr, Expr]:
         """Returns two operands with equal types."""
@@ -66,6 +70,10 @@ class Typing:
         self.retype(left, right)
         self.retype(right, left)
         raise self._mismatch(node, left.dtype, right.dtype, what)
+
+    def note(self, node: ast.AST, problem: str, remedy: str) -> None:
+        """Notes something that the author should know."""
+        self.notes[Note(problem, remedy, self.report.source.location(node))] = None
 
     def compare(self, node: ast.AST, left: Expr, right: Expr, what: str) -> tuple[Expr, Expr]:
         """Returns two operands of a comparison with equal types."""
@@ -109,10 +117,12 @@ class Typing:
         assert isinstance(value, Const)
         if not represents(dtype, value.value):
             wide = "int64" if float(value.value).is_integer() else "float32"
+            one, other = operands_of(node)
+            converted = ast.unparse(other if isinstance(one, ast.Constant) else one)
             raise self.report.build_error(
                 node,
                 f"the constant {value.value!r} is no {dtype}",
-                f"Write a number that {dtype} has, or compute in {wide}: {wide}(x).",
+                f"Write a number that {dtype} has, or compute in {wide}: {wide}({converted}).",
             )
         kind = bool if dtype == "bool" else float if is_float(dtype) else int
         return Const(kind(value.value), dtype)
@@ -154,13 +164,16 @@ class Typing:
 
     def _mismatch(self, node: ast.AST, left: str, right: str, what: str) -> Exception:
         """Returns the error for two types that do not meet; it converts to the wider one."""
-        one, other = _operands(node)
+        one, other = texts(node)
         remedy = f"Convert one: {left}({other})."
         if not isinstance(node, ast.AugAssign):  # what it assigns to keeps its type
             if is_float(left) != is_float(right) and {left, right} & _FEW_WHOLE_NUMBERS:
                 remedy = f"Convert both: float32({one}) and float32({other})."
             elif _width(right) > _width(left):
                 remedy = f"Convert one: {right}({one})."
+            narrow, wide = (one, right) if _width(right) > _width(left) else (other, left)
+            if narrow in self.adapted:
+                remedy = f"'{narrow}' has the type of what it meets; start it as {wide}(...)."
         return self.report.build_error(
             node, f"mismatch type: the operands of {what} are {left} and {right}", remedy
         )
@@ -175,18 +188,33 @@ def _width(dtype: str) -> tuple[bool, bool, int]:
     return is_float(dtype), dtype != "bool", itemsize(dtype)
 
 
-def _operands(node: ast.AST) -> tuple[str, str]:
-    """Returns the text of the two operands of an operation."""
+def operands_of(node: ast.AST) -> tuple[ast.expr, ast.expr]:
+    """Returns the two operands of an operation, as the author wrote them."""
     match node:
         case ast.BinOp(left=one, right=other) | ast.IfExp(body=one, orelse=other):
-            pass
+            return one, other
         case ast.Compare(left=one, comparators=[other]) | ast.Call(args=[one, other]):
-            pass
+            return one, other
         case ast.AugAssign(target=one, value=other):
-            pass
-        case _:
-            return "x", "y"
+            return one, other
+    return ast.Name("x"), ast.Name("y")
+
+
+def texts(node: ast.AST) -> tuple[str, str]:
+    """Returns the text of the two operands of an operation."""
+    one, other = operands_of(node)
     return ast.unparse(one), ast.unparse(other)
+
+
+def is_float_beside_integer(left: Expr, right: Expr) -> bool:
+    """Returns whether an operand is a float constant, and the other an integer that is none."""
+    return any(
+        is_float(one.dtype)
+        and is_literal(one)
+        and other.dtype in INTEGERS
+        and not is_literal(other)
+        for one, other in ((left, right), (right, left))
+    )
 
 
 def is_literal(value: Expr) -> bool:
