@@ -469,6 +469,40 @@ LEAKY = """kernel leaky(x: float32[n, n], w: float32[n]) -> (y) {
     }
   }
 }"""
+CELLS = """kernel cells(x: float32[n, n]) -> (y) {
+  buffer y: float32[n, n, 2]
+  serial i in 1 .. n - 1 {
+    serial j in 1 .. n - 1 {
+      if ((i % 2) == 0) {
+        if ((j % 2) == 0) {
+          y[i, j, 0] = x[i, j]
+          y[i, j, 1] = x[i, j - 1] + x[i, j + 1]
+        } else {
+          y[i, j, 0] = x[i - 1, j] + x[i + 1, j]
+          y[i, j, 1] = x[i, j]
+        }
+      } else {
+        if ((j % 2) == 0) {
+          y[i, j, 0] = x[i, j] * 2.0:float32
+          y[i, j, 1] = x[i - 1, j] - x[i + 1, j]
+        } else {
+          y[i, j, 0] = x[i, j - 1] - x[i, j + 1]
+          y[i, j, 1] = x[i, j] * 3.0:float32
+        }
+      }
+    }
+  }
+}"""
+MATRICES = """kernel matrices(a: float32[n, 16, 4], x: float32[n, 4]) -> (y) {
+  buffer y: float32[n, 16]
+  serial b in 0 .. n {
+    serial i in 0 .. 16 {
+      serial k in 0 .. 4 {
+        y[b, i] = y[b, i] + (a[b, i, k] * x[b, k])
+      }
+    }
+  }
+}"""
 MEASURED_AS_XLA = {
     "sums of windows": (windows(SUM, 7), 306, 0.9e-3),
     "extremes of windows": (windows(GREATEST, 7), 306, 4.6e-3),
@@ -483,6 +517,8 @@ MEASURED_AS_XLA = {
     "a scatter into windows": (SPREAD, 1_000_000, 55e-3),
     "functions in a loop": (DECAYS, 256, 3.0e-3),
     "two branches that store to a result": (LEAKY, 896, 0.12e-3),
+    "parts of a result in branches": (CELLS, 1500, 2.7e-3),
+    "products of many small matrices": (MATRICES, 60_000, 1.7e-3),
     "a logarithm of float64": (
         SINES.replace("VALUE", "log(x[i, j])").replace("float32", "float64"), 1000, 3.0e-3,
     ),
@@ -596,6 +632,74 @@ SHUFFLED = """kernel shuffled(x: float32[4, n, n]) -> (y) {
     }
   }
 }"""
+PICKED_PAIRS = """kernel pairs(x: float32[16, n], at: int32[n, n], w: float32[16, 16]) -> (y) {
+  buffer y: float32[16, n, n]
+  serial i in 0 .. n {
+    serial j in 0 .. n {
+      serial c in 0 .. 16 {
+        local v: float32[] {
+          v[] = 0.0:float32
+          serial p in 0 .. 2 {
+            if ((at[i, j] + p) < n - 1) {
+              v[] = v[] + x[c, at[i, j] + p]
+            }
+          }
+          serial o in 0 .. 16 {
+            y[o, i, j] = y[o, i, j] + (w[o, c] * v[])
+          }
+        }
+      }
+    }
+  }
+}"""
+MULTIPLIED = """kernel multiplied(a: float32[n], b: float32[300]) -> (c) {
+  buffer c: float32[n]
+  serial k in 0 .. n {
+    serial i in max(k - 299, 0) .. min(k + 1, n) {
+      c[k] = c[k] + (a[i] * b[k - i])
+    }
+  }
+}"""
+RESIZED = """kernel resized(x: float32[n, n]) -> (y) {
+  buffer y: float32[n, n]
+  serial i in 0 .. n {
+    serial j in 0 .. n {
+      local p: float32[] {
+        local at: int32[] {
+          p[] = float32(j) * 0.7:float32
+          at[] = int32(floor(p[]))
+          serial k in int64(max(at[] - 2, 0)) .. int64(min(at[] + 4, n)) {
+            y[i, j] = y[i, j] + (x[i, k] * (p[] - float32(k)))
+          }
+        }
+      }
+    }
+  }
+}"""
+BOXES = """kernel boxes(c: int32[n, 4], z: float32[n]) -> (y) {
+  buffer y: float32[n, n]
+  serial k in 0 .. n {
+    local top: int32[] {
+      local left: int32[] {
+        local bottom: int32[] {
+          local right: int32[] {
+            top[] = max(c[k, 0], 0)
+            left[] = max(c[k, 1], 0)
+            bottom[] = min(c[k, 2], n)
+            right[] = min(c[k, 3], n)
+            serial i in top[] .. bottom[] {
+              serial j in left[] .. right[] {
+                if (z[k] > y[i, j]) {
+                  y[i, j] = z[k]
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}"""
 QUOTIENTS = """kernel quotients(x: int32[n, n], z: int32[n, n]) -> (y) {
   buffer y: int32[n, n]
   serial i in 0 .. n {
@@ -628,13 +732,17 @@ QUOTIENTS = """kernel quotients(x: int32[n, n], z: int32[n, n]) -> (y) {
         (CHECKERED, 400, "native code", 78e-6),
         (LAYERED, 500, "native code", 0.1e-3),
         (SHUFFLED, 800, "native code", 0.13e-3),
+        (PICKED_PAIRS, 70, "native code", 0.24e-3),
+        (MULTIPLIED, 20_000, "native code", 0.19e-3),
+        (RESIZED, 300, "native code", 0.23e-3),
     ],
     ids=["a masked sum", "a product of a gathered factor", "a large factor", "pixels",
          "picked elements", "a function in vectors", "a function one by one", "powers",
          "remainders", "elements picked in branches", "elements gathered under masks",
          "a function in native vectors", "powers in native code", "remainders in native code",
          "quotients in native code", "quotients", "every second element", "layers of pixels",
-         "quotients as indices"],
+         "quotients as indices", "columns in lines of a cache",
+         "windows with ends", "windows around data"],
 )  # fmt: skip
 def test_estimates_are_near_what_was_measured(
     text: str, n: int, form: str, measured: float
@@ -666,6 +774,11 @@ def test_an_element_that_an_earlier_iteration_might_write_costs_native_code_its_
     # Measured with one thread: 156 and 36 us.
     behind, others = (compiled(text, 400).stages.estimates.native for text in (CHECKERED, ahead))
     assert behind > 2 * others
+
+
+def test_boxes_between_positions_that_are_data_are_smaller_than_the_array() -> None:
+    # Measured with boxes of 20 by 20: 0.05 and 120 ms.
+    assert compiled(BOXES, 400).lowering("cpu") == "native"
 
 
 def test_sums_in_registers_cost_native_code_no_accesses() -> None:

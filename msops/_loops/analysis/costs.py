@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 
 from msops._base.dtypes import as_dtype
+from msops._loops.analysis.affine import affine
 from msops._loops.analysis.boxes import Span
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
@@ -22,7 +23,7 @@ from msops._loops.ir.nodes import (
     Within,
 )
 from msops._loops.ir.ranges import Range, Ranges, range_of
-from msops._loops.ir.walk import Scope, accesses_in, loads, operands, variables
+from msops._loops.ir.walk import Scope, accesses_in, expressions, loads, operands, variables
 
 CACHE_BYTES = 1 << 20
 """The size of the largest arrays that a cache near the processor holds."""
@@ -45,6 +46,9 @@ _QUOTIENT = 4
 _COUNTED_BYTES = 4
 """The size of the elements that the constants of estimates are for."""
 
+_SAMPLES = 8
+"""Iterations of the loops around that a mean is taken of."""
+
 _FARTHEST_BOUND = 1 << 30
 """A bound whose range goes beyond this is data, or computed from data."""
 
@@ -56,7 +60,27 @@ def mean_trips(loop: For, ranges: Ranges) -> float:
       loop: the loop.
       ranges: of the variables of the loops around it.
     """
-    return _mean(range_of(loop.begin, ranges), range_of(loop.end, ranges))
+    over = [name for name in sorted(variables(loop.begin) | variables(loop.end)) if name in ranges]
+    if not over or not any(map(_is_bent, (loop.begin, loop.end))):
+        return _mean(range_of(loop.begin, ranges), range_of(loop.end, ranges))
+    total = 0.0
+    for sample in range(_SAMPLES):
+        at = {name: _sample(ranges[name], sample * (2 * i + 1)) for i, name in enumerate(over)}
+        point = {**ranges, **at}
+        total += _mean(range_of(loop.begin, point), range_of(loop.end, point))
+    return total / _SAMPLES
+
+
+def _is_bent(bound: Expr) -> bool:
+    """Returns whether a bound is no straight line, so that its mean is not between its ends."""
+    return any(isinstance(e, Binary) and e.op in ("min", "max") for e in expressions(bound))
+
+
+def _sample(span: Range, number: int) -> Range:
+    """Returns one of a few values that are spread over a range."""
+    low, high = span
+    value = low + (high - low + 1) * (2 * (number % _SAMPLES) + 1) // (2 * _SAMPLES)
+    return (value, value)
 
 
 def estimated_trips(loop: For, scope: Scope) -> float:
@@ -64,7 +88,9 @@ def estimated_trips(loop: For, scope: Scope) -> float:
 
     A run that begins at data and goes along an axis of an array is a part of one walk along the
     axis that all runs are together, as over the rows of a sparse matrix; longer ones are estimated
-    too low. One that begins at a number is a row of its own, and takes half of the axis.
+    too low. One that begins at a number is a row of its own, and takes half of the axis. A window
+    around a position that is data is as long as its bounds say, and one between any two positions
+    as the root of the axis, which is neither far from one element nor from all.
 
     Args:
       loop: the loop.
@@ -72,7 +98,7 @@ def estimated_trips(loop: For, scope: Scope) -> float:
     """
     begin, end = range_of(loop.begin, scope.ranges), range_of(loop.end, scope.ranges)
     if _is_near(begin) and _is_near(end):
-        return _mean(begin, end)
+        return mean_trips(loop, scope.ranges)
     sizes = [
         size
         for access in accesses_in(loop.body)
@@ -80,6 +106,9 @@ def estimated_trips(loop: For, scope: Scope) -> float:
         for index, size in zip(access.indices, scope.buffers[access.buffer].shape, strict=True)
         if _unwrapped(index) == Var(loop.var)
     ]
+    window = _window(loop)
+    if window is not None:
+        return window
     if sizes and _is_near(begin):
         return max(1.0, _mean(begin, (begin[0], min(sizes))))
     over = variables(loop.begin) | variables(loop.end)
@@ -87,8 +116,31 @@ def estimated_trips(loop: For, scope: Scope) -> float:
     if any(map(loads, picked)) and scope.loops:
         # Which run it is, is data as well: each iteration of the loop around picks one.
         over |= {scope.loops[-1].var}
+    if sizes and not over:
+        return math.sqrt(min(sizes))
     runs = math.prod(high - low + 1 for low, high in (scope.ranges[var] for var in over))
     return max(1.0, min(sizes) / max(1, runs)) if sizes else UNKNOWN_TRIPS
+
+
+def _window(loop: For) -> float | None:
+    """Returns the length of a window between x - 2 and x + 4, whatever x is; None for others."""
+    begins, ends = _sides("max", loop.begin), _sides("min", loop.end)
+    pairs = ((affine(begin, ()), affine(end, ())) for begin in begins for end in ends)
+    spans = (last - first for first, last in pairs if first is not None and last is not None)
+    lengths = [span.constant for span in spans if not span.terms]
+    return max(0.0, min(lengths)) if lengths else None
+
+
+def _sides(op: str, bound: Expr) -> Iterator[Expr]:
+    """Yields the expressions whose extreme a bound is."""
+    match bound:
+        case Binary(op=own, left=left, right=right) if own == op:
+            yield from _sides(op, left)
+            yield from _sides(op, right)
+        case Cast(operand=operand):
+            yield from _sides(op, operand)
+        case _:
+            yield bound
 
 
 def _is_near(bound: Range) -> bool:

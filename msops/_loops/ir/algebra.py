@@ -7,7 +7,7 @@ from typing import TypeGuard
 
 from msops._base.dtypes import as_dtype
 from msops._loops.ir.building import binary
-from msops._loops.ir.nodes import Cast, Const, Expr, FunctionCall, Unary
+from msops._loops.ir.nodes import Binary, Cast, Const, Expr, FunctionCall, Unary
 from msops._loops.ir.operators import FLOATS
 
 
@@ -24,6 +24,18 @@ def is_number(expr: Expr, value: float) -> bool:
 def is_power_of_2(expr: Expr) -> TypeGuard[Const]:
     """Returns whether an integer expression is a constant power of two."""
     return isinstance(expr, Const) and expr.value > 0 and int(expr.value).bit_count() == 1
+
+
+LARGEST_WHOLE_POWER = 64
+"""Constant whole exponents up to here become multiplications, which are exact at 0."""
+
+
+def is_whole_power(expr: Expr) -> bool:
+    """Returns whether an expression is a power of a float that array operations multiply out."""
+    match expr:
+        case Binary(op="pow", right=Const(value=by), dtype=dtype) if dtype in FLOATS:
+            return float(by).is_integer() and abs(by) <= LARGEST_WHOLE_POWER
+    return False
 
 
 def call(function: str, *args: Expr) -> Expr:

@@ -147,9 +147,13 @@ class _Vector:
     def trips(self) -> float:
         return estimated_trips(self.loop, self.scope)
 
-    def goes_on_along(self, index: Expr) -> bool:
-        """Returns whether an index has the variable of the loop around."""
-        return bool(self.scope.loops) and self.scope.loops[-1].var in variables(index)
+    def touches_lines_again(self, indices: Sequence[Expr]) -> bool:
+        """Returns whether the loop around stays in the lines of memory of an access, or goes on
+        along them."""
+        if not self.scope.loops or any(map(loads, indices)):
+            return False
+        around = self.scope.loops[-1].var
+        return not any(around in variables(index) for index in indices[:-1])
 
     @functools.cached_property
     def _changing(self) -> set[str]:
@@ -298,13 +302,13 @@ class NativeCosts:
             return SECONDS_PER_STEPPED * size
         if step is None:
             return picked
-        if buffer not in self._large:
-            return SECONDS_PER_TILED if buffer in self._beyond_first else SECONDS_PER_SCALAR
-        # The loop around goes on along the cache lines, which are still in the cache.
-        is_tile = vector.trips <= _LINES and vector.goes_on_along(indices[-1])
+        if buffer not in self._beyond_first:
+            return SECONDS_PER_SCALAR
+        # The cache lines are still in the cache when the loop around touches them again.
+        is_tile = vector.trips <= _LINES and vector.touches_lines_again(indices)
         if is_tile and vector.trips <= _FEW_LINES:
             return SECONDS_PER_SCALAR
-        return SECONDS_PER_TILED if is_tile else SECONDS_PER_MISS
+        return SECONDS_PER_TILED if is_tile or buffer not in self._large else SECONDS_PER_MISS
 
 
 def operations_in_loops(kernel: Kernel) -> float:

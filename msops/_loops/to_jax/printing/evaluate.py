@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from jax import lax
 
+from msops._loops.ir.algebra import is_whole_power
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -29,8 +30,6 @@ from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.loads import load
 from msops._loops.to_jax.printing.values import Array, Value, constant
 
-LARGEST_INTEGER_POWER = 64
-"""Constant whole exponents up to here become multiplications, which are exact at 0."""
 _SHARED = (INDEX_DTYPE, "bool")
 """Dtypes of what is evaluated once for equal expressions."""
 
@@ -66,7 +65,7 @@ def _evaluate(expr: Expr, env: Environment) -> Value:
             return env.apply(operations.unary(op), evaluate(operand, env))
         case Binary(op="land" | "lor"):
             return _logical(expr, env)
-        case Binary(op="pow", right=Const(value=exponent)) if _is_small_power(expr, exponent):
+        case Binary(right=Const(value=exponent)) if is_whole_power(expr):
             return _power(expr.left, int(exponent), env)
         case Binary(op=op, left=left, right=right):
             function = _of_naturals(expr, env) or operations.binary(op, left.dtype)
@@ -125,14 +124,6 @@ def _of_naturals(expr: Binary, env: Environment) -> Callable[[Array, Array], Arr
         return None
     left, right = (range_of(part, env.ranges) for part in (expr.left, expr.right))
     return natural if left[0] >= 0 and right[0] > 0 else None
-
-
-def _is_small_power(expr: Binary, exponent: float) -> bool:
-    return (
-        is_float(expr.dtype)
-        and abs(exponent) <= LARGEST_INTEGER_POWER
-        and float(exponent).is_integer()
-    )
 
 
 def _power(base: Expr, exponent: int, env: Environment) -> Value:

@@ -26,11 +26,12 @@ from msops._loops.analysis.costs import (
     computed,
     width_in_float32s,
 )
+from msops._loops.ir.algebra import is_whole_power
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import Binary, Const, Expr, FunctionCall, Kernel, Load, Store, Var
 from msops._loops.ir.operators import QUOTIENTS, is_float
 from msops._loops.ir.sizes import itemsize, size_bytes
-from msops._loops.ir.walk import expressions, loads, variables
+from msops._loops.ir.walk import buffers_of, expressions, loads, variables
 from msops._loops.to_jax.raising.nests import Nest
 from msops._loops.to_jax.raising.steps import (
     Accumulate,
@@ -79,8 +80,6 @@ SECONDS_PER_POWER = 1.5e-9
 """The time of a power of floats, per 4 bytes: 1.3 ns of float32, 3.7 of float64."""
 SECONDS_PER_QUOTIENT = 8e-10
 """The time of a quotient or remainder of integers that is not by a constant."""
-_POWERS = (-1, 0.5, 1, 2, 3)
-"""Exponents that XLA makes products or square roots of."""
 SECONDS_PER_GATHERED = 1.5e-10
 """The time of reading an element through an index."""
 SECONDS_PER_COPIED = 1e-9
@@ -102,6 +101,12 @@ SECONDS_PER_SHARED_PRODUCT = 3e-5
 """The time of sharing a large product among threads."""
 _SHARED_PRODUCT = 1e5
 """Multiplications of the least product that is shared."""
+SECONDS_PER_SMALL_PRODUCT = 2.5e-10
+"""The time of a multiplication and addition in one of many products of small matrices, if one has
+at most 4 rows or columns; less of larger ones, as far as they are larger."""
+_SMALL = 4
+SECONDS_PER_MATRIX = 5e-9
+"""The time of starting each of these products."""
 SECONDS_PER_CONVOLVED = 2e-11
 """The time of a multiplication and addition in a convolution."""
 SECONDS_PER_PATCH = 4e-9
@@ -184,7 +189,7 @@ class _Costs:
 
     def __init__(self, kernel: Kernel, is_order_bound: bool):
         self._is_order_bound = is_order_bound
-        self._buffers = {b.name: b for b in (*kernel.parameters, *kernel.buffers)}
+        self._buffers = buffers_of(kernel)
         self._sizes = {name: math.prod(b.shape) for name, b in self._buffers.items()}
         sizes = {name: size_bytes(b) for name, b in self._buffers.items()}
         self._large = {name: size for name, size in sizes.items() if size > CACHE_BYTES}
@@ -242,10 +247,10 @@ class _Costs:
             operation = SECONDS_PER_SCALAR if nest.outer else SECONDS_PER_OPERATION
             gathered = sum(1.0 for load in loads(part) if nest.is_indirect(load))
             own = operation * sum(1.0 for _ in computed(part)) + SECONDS_PER_GATHERED * gathered
-            total += elements * own
             size = elements * itemsize(part.dtype)
-            if size > CACHE_BYTES:
-                total += 2 * SECONDS_PER_STREAMED * size
+            moving = 2 * SECONDS_PER_STREAMED * size if size > CACHE_BYTES else 0.0
+            # It is computed and read once more to see whether it is finite.
+            total += (elements * own + moving) * (1 if step.fallback is None else 2)
         return total
 
     def _copying(self, step: VectorStep) -> float:
@@ -255,7 +260,7 @@ class _Costs:
         """
         nest = step.nest
         buffer = self._buffers[nest.store.buffer]
-        if nest.iterations >= math.prod(buffer.shape):
+        if nest.iterations >= math.prod(buffer.shape) or self._is_one_with_next(nest):
             return 0.0
         byte = SECONDS_PER_STREAMED if buffer.name in self._large else SECONDS_PER_OPERATION
         return 2 * byte * nest.iterations * itemsize(buffer.dtype)
@@ -292,9 +297,8 @@ class _Costs:
 
     def _element(self, step: VectorStep) -> float:
         match step:
-            case Contract(nest=nest):
-                vectors = MEASURED_VECTOR_BYTES / processor.vector_bytes()
-                return SECONDS_PER_PRODUCT * width_in_float32s(nest.store.value.dtype) * vectors
+            case Contract():
+                return self._multiplying(step)
             case Convolve(nest=nest, over=over, image=image, filter=kernel):
                 if nest.store.value.dtype not in _CONVOLVED:
                     return SECONDS_PER_CONVOLVED_ALONE
@@ -332,6 +336,25 @@ class _Costs:
                     return vectors + self._stepping(nest) + self._moving(nest)
                 return self._computing(nest, SECONDS_PER_OPERATION) + self._moving(nest)
 
+    def _multiplying(self, step: Contract) -> float:
+        """Returns the seconds of one multiplication and addition in products of matrices."""
+        extents = step.nest.extents
+        width = width_in_float32s(step.nest.store.value.dtype)
+        vectors = MEASURED_VECTOR_BYTES / processor.vector_bytes()
+        large = SECONDS_PER_PRODUCT * width * vectors
+
+        def size(axes: Collection[str]) -> int:
+            return math.prod(extents.get(axis, 1) for axis in axes)
+
+        by_size = sorted((set(variables(part)) for part in step.factors), key=size)
+        others, last = set().union(*by_size[:-1]), by_size[-1]
+        matrices = size((others & last) - set(step.over))
+        if matrices == 1:
+            return large
+        sides = (size(step.over), size(last - others), size(others - last))
+        small = SECONDS_PER_SMALL_PRODUCT * width * min(1.0, _SMALL / min(sides))
+        return max(large, small) + SECONDS_PER_MATRIX / math.prod(sides)
+
     def _computing(self, nest: Nest, operation: float, *, in_vectors: bool = True) -> float:
         """Returns the seconds of one element's value and store, by those of an operation."""
 
@@ -344,8 +367,8 @@ class _Costs:
                     return 0.0
                 case FunctionCall(function=name) if name in _CALLED[part.dtype == "float64"]:
                     return SECONDS_PER_CALL
-                case Binary(op="pow", right=Const(value=by)) if by in _POWERS:
-                    return operation * wide(part.dtype)
+                case Binary(op="pow", right=Const(value=by)) if by == 0.5 or is_whole_power(part):
+                    return operation * wide(part.dtype) * max(1, int(abs(by)).bit_length() - 1)
                 case Binary(op="pow") if is_float(part.dtype):
                     return SECONDS_PER_POWER * wide(part.dtype)
                 case Binary(op="mod" | "floordiv") if is_float(part.dtype):
@@ -438,11 +461,18 @@ class _Costs:
             return SECONDS_PER_CROSSED
         kept = {name for name in {*read, store.buffer} if not self._stays_fused(name)}
         known = self._read.pop(store.buffer, frozenset())
-        if self._is_stored_again and store.buffer in self._fused:
-            # It is one operation with the next one, as the other branch of a condition.
+        if self._is_one_with_next(nest):
             kept.discard(store.buffer)
             self._read[store.buffer] = known.union(read)
         return self._streaming(kept - known, nest)
+
+    def _is_one_with_next(self, nest: Nest) -> bool:
+        """Returns whether an operation is one with the next that stores to the same array.
+
+        As the other branch of a condition, or another part of the array.
+        """
+        is_cheap = not any(map(_is_transcendental, computed(nest.store.value)))
+        return self._is_stored_again and is_cheap and not nest.outer
 
     def _itemsize(self, access: Load | Store) -> int:
         return itemsize(self._buffers[access.buffer].dtype)
