@@ -38,6 +38,29 @@ from quick_cases import in_turn
 from random_examples import examples
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_whole_powers_are_products(dtype: str, tmp_path: Path) -> None:
+    powers = range(3, 9)
+    stores = "".join(f"y[{p - 3}, i] = pow(x[i], {p}.0:{dtype}) " for p in powers)
+    kernel = parse_kernel(f"""kernel k(x: {dtype}[400]) -> (y) {{
+      buffer y: {dtype}[6, 400]
+      parallel i in 0 .. 400 {{ {stores} }}
+    }}""")
+    arranged, source = shipped(kernel, 0)
+    assert "pow(" not in source.text
+    assert "powf(" not in source.text
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=400) * 10.0 ** rng.uniform(-9, 9, 400)
+    x[:7] = 0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0
+    x = x.astype(dtype)
+    (got,) = call(build_together(tmp_path, [source]), arranged, source, [x])
+    with np.errstate(all="ignore"):
+        want = np.stack([np.power(x.astype(np.longdouble), p) for p in powers]).astype(dtype)
+    np.testing.assert_array_equal(np.signbit(got), np.signbit(want))
+    least = np.finfo(dtype).tiny
+    np.testing.assert_allclose(got, want, rtol=5 * np.finfo(dtype).eps, atol=least)
+
+
 def random_cases(
     count: int, start: int, strategy: SearchStrategy[Case] | None = None
 ) -> list[Case]:

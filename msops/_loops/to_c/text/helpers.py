@@ -147,6 +147,21 @@ $inline $T $name($T a) {
 $inline $T $name($T a) {
   return a * a;
 }""",
+        **{
+            f"power{exponent}": f"""
+$inline $T $name($T a) {{
+  const $T square = a * a;
+  return {product};
+}}"""
+            for exponent, product in {
+                3: "square * a",
+                4: "square * square",
+                5: "square * square * a",
+                6: "square * square * square",
+                7: "square * square * square * a",
+                8: "(square * square) * (square * square)",
+            }.items()
+        },
         "reciprocal": """
 $inline $T $name($T a) {
   return 1 / a;

@@ -72,8 +72,14 @@ Unproven: TypeAlias = Collection[Index]
 
 _EXPENSIVE = ("div", "floordiv", "mod", "truncdiv", "truncmod", "pow")
 
-POWERS = {0.5: "root", 2.0: "square", -1.0: "reciprocal"}
-"""Helpers for some exponents of floats; the helper for 1/2 is right for -inf and -0, too."""
+POWERS = {
+    0.5: "root",
+    2.0: "square",
+    **{float(exponent): f"power{exponent}" for exponent in range(3, 9)},
+    -1.0: "reciprocal",
+}
+"""Helpers for some exponents of floats; the helper for 1/2 is right for -inf and -0, too. Products
+are what `lax.integer_pow` computes."""
 
 
 _VALUE_TYPES = {
