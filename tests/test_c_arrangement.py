@@ -49,6 +49,7 @@ from loop_ir import (
     write_out_windows,
 )
 from loop_ir import c_cost as cost
+from loop_native import prepared, printed
 from loop_trace import trace
 from random_examples import examples
 
@@ -2375,13 +2376,24 @@ def test_searches_run_in_lanes() -> None:
     assert "serial j_group in 0 .. 2 {" in text
     assert "is_better[] = a[i, (1 + (j_group * 32)) + lane] > lanes[lane]" in text
     assert "where[lane] = is_better[] ? j_group : where[lane]" in text
-    assert "serial j in (1 + 64) .. 70 {" in text
+    assert "serial j in (1 + 64) .. 70 @serial {" in text
 
 
 def test_the_greatest_element_alone_is_found_without_an_index() -> None:
     text = body_of(arranged(split_searches, search("if (a[i, j] < best[]) { best[] = a[i, j] }")))
     assert "lanes[lane] = (" in text
     assert "where" not in text
+
+
+def test_rows_are_not_put_in_lanes_for_what_is_left_of_searches() -> None:
+    rows = SEARCH.replace("[3", "[64").replace(".. 3 {{", ".. 64 {{")
+    body = "if (abs(a[i, j]) > best[]) { best[] = abs(a[i, j]) }"
+    kernel = parse_kernel(rows.format(body=body, n=500, first=1, dtype="float32"))
+    searched = split_searches(kernel)
+    assert searched is not kernel
+    assert put_rows_in_lanes(searched) is searched
+    # Rows lie far apart; those of a search are read in the order of memory.
+    assert "float lanes[32];" in printed(prepared(kernel)).text
 
 
 @pytest.mark.parametrize(

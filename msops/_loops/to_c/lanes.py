@@ -143,7 +143,7 @@ class _Lanes:
 
     def _is_row(self, row: For, loop: For, scope: Scope) -> bool:
         """Returns whether a loop carries values in variables, and mostly computes with them."""
-        if row.kind != "serial" or not can_swap(loop, row):
+        if row.kind != "serial" or row.hint == "serial" or not can_swap(loop, row):
             return False
         depth = _depth(loop, scope)
         steps_of_row = (mean_trips(part, scope.ranges) for part in (*scope.loops[depth:], row))

@@ -39,6 +39,7 @@ from msops._loops.ir.nodes import (
     Kernel,
     Load,
     Local,
+    LoopHint,
     LoopKind,
     Select,
     Stmt,
@@ -168,8 +169,10 @@ class _SearchInLanes:
     def statements(self, loop: For, scope: Scope) -> tuple[Stmt, ...]:
         """Returns what replaces the loop; `loop` is as it was before its locals were forwarded."""
         group = self._names.fresh(f"{loop.var}_group")
+        # Rows are not put in lanes for the sake of the last few steps.
+        steps = with_parts(loop, hint="serial")
         groups, *rest = in_groups(
-            loop, _LANES, group, scope.ranges, lambda first: (self._step(Var(group), first),)
+            steps, _LANES, group, scope.ranges, lambda first: (self._step(Var(group), first),)
         )
         found: tuple[Stmt, ...] = (
             self._over_lanes(self._first),
@@ -242,8 +245,9 @@ class _SearchInLanes:
         self, body: Callable[[Var], tuple[Stmt, ...]], kind: LoopKind = "parallel"
     ) -> For:
         lane = self._names.fresh("lane")
-        location = self._loop.location
-        return For(lane, integer(0), integer(_LANES), body(Var(lane)), kind, location=location)
+        begin, end, location = integer(0), integer(_LANES), self._loop.location
+        hint: LoopHint = "serial" if kind == "serial" else ""
+        return For(lane, begin, end, body(Var(lane)), kind, hint, location=location)
 
 
 def _element(buffer: Buffer, *indices: Expr) -> Load:
