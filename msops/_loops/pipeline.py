@@ -69,7 +69,7 @@ from msops._loops.to_c.networks import defer_nan_tests
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.padding import partition_windows
 from msops._loops.to_c.partial_sums import split_reductions
-from msops._loops.to_c.partitioning import partition_loops, partition_rows
+from msops._loops.to_c.partitioning import partition_loops, partition_rows, partition_steps
 from msops._loops.to_c.picking import compute_picks_ahead
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.reductions import sum_in_variables
@@ -142,6 +142,7 @@ PASSES_IN_PLACE: Passes = (
     ("version ragged rows", version_ragged_rows),
     ("split running maxima", split_running_maxima),
     ("alternate arrays", alternate_arrays),
+    ("partition steps", partition_steps),
     ("merge branches", merge_branches),
     ("gather from neighbours", gather_from_neighbours),
     ("split updates", split_updates),
@@ -170,8 +171,8 @@ PASSES_IN_PLACE: Passes = (
     ("split reductions", split_reductions),
     ("partition rows", partition_rows),
     ("keep found elements", keep_found_elements),
-    ("put rows in lanes", put_rows_in_lanes),
     ("split searches", split_searches),
+    ("put rows in lanes", put_rows_in_lanes),
     ("put diagonals in lanes", put_diagonals_in_lanes),
     ("group terms", group_terms),
     ("jam serial loops", jam_serial_loops),

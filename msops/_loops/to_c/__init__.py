@@ -4,6 +4,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
 
     fresh_results.py parameters that are read as given, instead of copies of them
     alternating.py   alternation of an array and its copy, step by step of a time loop
+    partitioning.py  loops, split into their borders and what lies between
     merging.py       one store of a chosen value instead of a store in each branch
     neighbours.py    sums of terms from neighbours, gathered element by element
     scattering.py    loops that add to neighbours, split for vectors
@@ -28,7 +29,6 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     products.py      tiles of registers for sums that share what they read
     separating.py    loops that add to rows beside their own, split for threads
     partial_sums.py  long reductions, split into partial sums for threads
-    partitioning.py  loops, split into their borders and what lies between
     searching.py     searches for an extreme element, in lanes of vectors
     lanes.py         rows that run in order, one in each lane of a vector
     diagonals.py     rows that read the row before, in lanes along diagonals
