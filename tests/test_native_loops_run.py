@@ -20,6 +20,7 @@ from loop_ir import (
     GCC_FLAGS,
     PASSES_TO_C,
     PASSES_TO_CUDA,
+    Kernel,
     accesses_in,
     analyse,
     check_bounds,
@@ -373,18 +374,37 @@ def test_functions_are_within_their_ulps(tmp_path, mark):
             assert np.nanmax(np.abs(got)) == 1, name
 
 
+def is_vectorised(folder: Path, kernel: Kernel) -> bool:
+    """Returns whether gcc makes vectors of a loop of a kernel."""
+    source = folder / "kernel.c"
+    source.write_text(printed(kernel).text)
+    command = ["gcc", "-O3", "-c", "-o", "kernel.o", source.name]
+    command += [*FLAGS, *GCC_FLAGS, "-fopt-info-vec"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
+    return "loop vectorized" in done.stderr
+
+
 def test_functions_of_functions_run_in_vectors(tmp_path):
     # A function must not end in choices by which gcc would split the next one into branches.
     kernel = parse_kernel("""kernel mish(a: float32[999]) -> (c) {
       buffer c: float32[999]
       parallel i in 0 .. 999 @vector(ivdep) { c[i] = a[i] * tanh(log(1.0:float32 + exp(a[i]))) }
     }""")
-    source = tmp_path / "mish.c"
-    source.write_text(printed(kernel).text)
-    command = ["gcc", "-O3", "-c", "-o", "mish.o", source.name]
-    command += [*FLAGS, *GCC_FLAGS, "-fopt-info-vec"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert "loop vectorized" in done.stderr
+    assert is_vectorised(tmp_path, kernel)
+
+
+def test_choices_between_choices_are_no_branches(tmp_path):
+    # gcc leaves a loop with a few of them without vectors if they are.
+    kernel = parse_kernel("""kernel nearest(a: float32[999], b: float32[999]) -> (c) {
+      buffer c: float32[999]
+      parallel i in 0 .. 999 @vector(ivdep) {
+        c[i] = (a[i] > 0.0:float32) ? ((b[i] > 0.0:float32) ? ((a[i] < b[i]) ? a[i] : c[i]) : c[i])
+          : c[i]
+      }
+    }""")
+    text = printed(kernel).text
+    assert text.count("ms_select_f32(") == 1 + 3
+    assert is_vectorised(tmp_path, kernel)
 
 
 def test_min_and_max_hand_on_nan_from_either_side(tmp_path):

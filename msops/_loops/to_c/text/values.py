@@ -72,6 +72,10 @@ Unproven: TypeAlias = Collection[Index]
 
 _EXPENSIVE = ("div", "floordiv", "mod", "truncdiv", "truncmod", "pow")
 
+_MOST_CHOICES = 4
+"""Inside of a choice that are made whether or not their values are used: a loop with a branch is no
+loop over vectors."""
+
 POWERS = {
     0.5: "root",
     2.0: "square",
@@ -419,11 +423,13 @@ class Values:
 
     def _is_cheap(self, expr: Expr) -> bool:
         """Returns whether an expression may be evaluated where its value is not used."""
-        return not any(
-            isinstance(part, FunctionCall | Select)
+        parts = list(expressions(expr))
+        choices = sum(isinstance(part, Select) for part in parts)
+        return choices <= _MOST_CHOICES and not any(
+            isinstance(part, FunctionCall)
             or (isinstance(part, Load) and not self._is_always_inside(part))
             or (isinstance(part, Binary) and part.op in _EXPENSIVE)
-            for part in expressions(expr)
+            for part in parts
         )
 
     def _is_always_inside(self, load: Load) -> bool:
