@@ -372,6 +372,26 @@ BUILD_ERRORS: Rows = (
         "Write a number that int32 has, or compute in float32: float32(n[0] - 1).",
     ),
     (
+        "c[0] = «-0.5 + n[0]»",
+        "the constant -0.5 is no int32",
+        "Write a number that int32 has, or compute in float32: float32(n[0]).",
+    ),
+    (
+        "c[0] = «atan2(1.0, n[0])»",
+        "'atan2' takes floats; got int32",
+        "Convert its input: float32(n[0]).",
+    ),
+    (
+        "n[0] = «ceil_div(7, a[0])»",
+        "'ceil_div' takes integers; got float32",
+        "Convert its input: int32(a[0]).",
+    ),
+    (
+        "n[0] = «n[0] ** (-1 if n[1] > 0 else 2)»",
+        "an integer to a negative power is no integer; the operands of '**' are int32",
+        "Compute in floats: float32(n[0]) ** float32(-1 if n[1] > 0 else 2).",
+    ),
+    (
         "c[0] = «2.0 ** n[0]»",
         "the operands of '**' are the float constant 2.0 and an int32",
         "Compute in floats: 2.0 ** float32(n[0]).",
@@ -389,17 +409,17 @@ BUILD_ERRORS: Rows = (
     (
         "c[0] = float32(«n[0] ** -1»)",
         "an integer to a negative power is no integer; the operands of '**' are int32",
-        "Compute in floats: float32(n[0]) ** float32(-1).",
+        "Compute in floats: float32(n[0]) ** -1.",
     ),
     (
         "n[0] = «0.5»",
         "the constant 0.5 is no int32",
-        "Write a number that int32 has, or compute in float32: float32(x).",
+        "Write a number that int32 has.",
     ),
     (
         "n[0] = «3000000000»",
         "the constant 3000000000 is no int32",
-        "Write a number that int32 has, or compute in int64: int64(x).",
+        "Write a number that int32 has.",
     ),
     (
         "c[0] = «a»",
@@ -570,7 +590,7 @@ BUILD_ERRORS: Rows = (
         "'popcount' takes integers; got float32",
         "Convert its input: int32(a[0]).",
     ),
-    ("c[0] = «a[0] & 1»", "'&' takes integers; got float32", "Convert the operands: int32(x)."),
+    ("c[0] = «a[0] & 1»", "'&' takes integers; got float32", "Convert the operands by int32."),
     (
         "n[0] = «~a[0]»",
         "'~a[0]': the operand is float32, and the operator takes integers",
@@ -682,7 +702,7 @@ BUILD_ERRORS: Rows = (
         "'q2' is a tuple, where a number is needed",
         "Take an element of a tuple, such as a.shape[0].",
     ),
-    ("c[0] = «a[0] << 2»", "'<<' takes integers; got float32", "Convert the operands: int32(x)."),
+    ("c[0] = «a[0] << 2»", "'<<' takes integers; got float32", "Convert the operands by int32."),
     (
         "c[0] = «'x'»",
         "'x' is a string, where a number is needed",

@@ -20,7 +20,17 @@ from msops._loops.frontends.hybrid.typing import (
 from msops._loops.frontends.hybrid.values import literal
 from msops._loops.ir import operators, scalars
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.nodes import Binary, BinaryOp, Cast, Const, Expr, FunctionCall, Unary, UnaryOp
+from msops._loops.ir.nodes import (
+    Binary,
+    BinaryOp,
+    Cast,
+    Const,
+    Expr,
+    FunctionCall,
+    Select,
+    Unary,
+    UnaryOp,
+)
 from msops._loops.ir.operators import INTEGERS, is_float, result_dtype
 
 OPERATORS: dict[type[ast.operator], tuple[str, BinaryOp]] = {
@@ -119,20 +129,29 @@ def _in_floats(node: ast.AST) -> str:
 def _as_floats(node: ast.AST) -> list[str]:
     """Returns the text of two operands as floats; a number takes the type of the other operand."""
     operands = operands_of(node)
-    numbers = [isinstance(part, ast.Constant) for part in operands]
+    numbers = [_is_number(part) for part in operands]
     return [
         ast.unparse(part) if is_number and not all(numbers) else f"float32({ast.unparse(part)})"
         for part, is_number in zip(operands, numbers, strict=True)
     ]
 
 
+def _is_number(part: ast.expr) -> bool:
+    """Returns whether the author wrote a number, perhaps a negative one."""
+    if isinstance(part, ast.UnaryOp):
+        part = part.operand
+    return isinstance(part, ast.Constant)
+
+
 def _is_negative(exponent: Expr) -> bool:
-    """Returns whether an exponent is written with a minus."""
+    """Returns whether an exponent, or one of those it is chosen from, is written with a minus."""
     match exponent:
         case Const(value=value):
             return value < 0
         case Unary(op="neg"):
             return True
+        case Select(then=then, otherwise=otherwise):
+            return _is_negative(then) or _is_negative(otherwise)
     return False
 
 
@@ -190,7 +209,7 @@ def _check_domain(typing: Typing, node: ast.AST, op: BinaryOp, dtype: str, what:
         )
     if domain == "integer" and is_float(dtype):
         raise typing.report.build_error(
-            node, f"{what} takes integers; got {dtype}", "Convert the operands: int32(x)."
+            node, f"{what} takes integers; got {dtype}", "Convert the operands by int32."
         )
 
 
@@ -224,16 +243,22 @@ def function(typing: Typing, node: ast.AST, name: str, args: tuple[Expr, ...]) -
             else arg
             for arg in args
         )
+    for place, arg in enumerate(args):
+        fits = {
+            "float": is_float(arg.dtype),
+            "integer": arg.dtype in INTEGERS,
+            "number": arg.dtype != "bool",
+        }[row.domain]
+        if not fits:
+            given = node.args[place] if isinstance(node, ast.Call) else ast.Name("x")
+            is_of_integers = row.domain == "integer"
+            wanted, cast = ("integers", "int32") if is_of_integers else ("floats", "float32")
+            raise typing.report.build_error(
+                node,
+                f"'{name}' takes {wanted}; got {arg.dtype}",
+                f"Convert its input: {cast}({ast.unparse(given)}).",
+            )
     dtype = args[0].dtype
-    fits = {
-        "float": is_float(dtype), "integer": dtype in INTEGERS, "number": dtype != "bool",
-    }[row.domain]  # fmt: skip
-    if not fits:
-        wanted, cast = ("integers", "int32") if row.domain == "integer" else ("floats", "float32")
-        given = ast.unparse(node.args[0]) if isinstance(node, ast.Call) and node.args else "x"
-        raise typing.report.build_error(
-            node, f"'{name}' takes {wanted}; got {dtype}", f"Convert its input: {cast}({given})."
-        )
     if not row.to_bool and len(args) == 1 and isinstance(args[0], Const):
         folded = _folded(function, args[0])
         if folded is not None:

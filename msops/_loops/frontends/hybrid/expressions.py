@@ -11,6 +11,7 @@ from msops._loops.frontends.hybrid.language import INTRINSICS
 from msops._loops.frontends.hybrid.translation import Translation
 from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, describe, literal
 from msops._loops.ir.nodes import BinaryOp, Const, Expr, Load, Select
+from msops._loops.ir.operators import is_float
 
 _OPERATIONS: dict[str, BinaryOp] = {"power": "pow", "min": "min", "max": "max"}
 
@@ -221,6 +222,13 @@ def _call(t: Translation, node: ast.Call, name: str, args: list[ast.expr]) -> Ex
         return scalars[0]
     left, right = scalars
     if name == "ceil_div":
+        for part, arg in zip(scalars, args, strict=True):
+            if is_float(part.dtype):
+                raise t.report.build_error(
+                    node,
+                    f"'ceil_div' takes integers; got {part.dtype}",
+                    f"Convert its input: int32({ast.unparse(arg)}).",
+                )
         above = arithmetic.binary(t.typing, node, "add", left, right)
         above = arithmetic.binary(t.typing, node, "sub", above, literal(1))
         return arithmetic.binary(t.typing, node, "floordiv", above, right)

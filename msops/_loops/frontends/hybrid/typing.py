@@ -59,14 +59,15 @@ class Typing:
 
     def agree(self, node: ast.AST, left: Expr, right: Expr, what: str) -> tuple[Expr, Expr]:
         """Returns two operands with equal types."""
+        one, other = texts(node)
         if left.dtype == right.dtype:
-            return self.fitting(node, left), self.fitting(node, right)
+            return self.fitting(node, left, other), self.fitting(node, right, one)
         dtypes = [left.dtype, right.dtype]
         if is_literal(left) and is_literal(right):
             dtypes = [wider_literal(*dtypes)]
         for dtype in dtypes:
             if all(one.dtype == dtype or can_be(one, dtype) for one in (left, right)):
-                return self._as(node, left, dtype), self._as(node, right, dtype)
+                return self._as(node, left, dtype, other), self._as(node, right, dtype, one)
         self.retype(left, right)
         self.retype(right, left)
         raise self._mismatch(node, left.dtype, right.dtype, what)
@@ -98,31 +99,37 @@ class Typing:
             f"Convert it: {dtype}({text})." if dtype != "bool" else f"Compare it: {text} != 0.",
         )
 
-    def fitting(self, node: ast.AST, value: Expr) -> Expr:
-        """Returns a value; a constant must be representable in its type."""
-        return self._as(node, value, value.dtype)
+    def fitting(self, node: ast.AST, value: Expr, other: str = "") -> Expr:
+        """Returns a value; a constant must be representable in its type. See `constant`."""
+        return self._as(node, value, value.dtype, other)
 
-    def _as(self, node: ast.AST, value: Expr, dtype: str) -> Expr:
-        return self.constant(node, value, dtype) if is_literal(value) else value
+    def _as(self, node: ast.AST, value: Expr, dtype: str, other: str) -> Expr:
+        return self.constant(node, value, dtype, other) if is_literal(value) else value
 
-    def constant(self, node: ast.AST, value: Expr, dtype: str) -> Expr:
-        """Returns a literal in a type that it can be of, if that has its values."""
+    def constant(self, node: ast.AST, value: Expr, dtype: str, other: str = "") -> Expr:
+        """Returns a literal in a type that it can be of, if that has its values.
+
+        Args:
+          node: the author's expression.
+          value: the literal.
+          dtype: the type.
+          other: the text of the operand that has this type, if there is one.
+        """
         if isinstance(value, Select):
-            then = self.constant(node, value.then, dtype)
-            otherwise = self.constant(node, value.otherwise, dtype)
+            then = self.constant(node, value.then, dtype, other)
+            otherwise = self.constant(node, value.otherwise, dtype, other)
             return Select(value.condition, then, otherwise, dtype)
         if isinstance(value, Unary | Binary | FunctionCall):
-            parts = map_operands(value, lambda part: self.constant(node, part, dtype))
+            parts = map_operands(value, lambda part: self.constant(node, part, dtype, other))
             return with_parts(parts, dtype=dtype)
         assert isinstance(value, Const)
         if not represents(dtype, value.value):
             wide = "int64" if float(value.value).is_integer() else "float32"
-            one, other = operands_of(node)
-            converted = ast.unparse(other if isinstance(one, ast.Constant) else one)
+            instead = f", or compute in {wide}: {wide}({other})" if other else ""
             raise self.report.build_error(
                 node,
                 f"the constant {value.value!r} is no {dtype}",
-                f"Write a number that {dtype} has, or compute in {wide}: {wide}({converted}).",
+                f"Write a number that {dtype} has{instead}.",
             )
         kind = bool if dtype == "bool" else float if is_float(dtype) else int
         return Const(kind(value.value), dtype)
