@@ -9,6 +9,7 @@ A stencil that tests for the border of its image, or wraps around it, does so at
 Between the first and the last few iterations each test is decided and left out, and the loop runs
 in plain vectors. There the loops inside are split too; at the borders they stay as they are. Rows
 that run in order are split for `carrying`: between the borders each iteration has one before it.
+Steps around other loops are split where these test for the step.
 Halide calls this loop partitioning, and the iterations between the steady state
 (`PartitionLoops.cpp`).
 `scattering` cuts reductions in the same way.
