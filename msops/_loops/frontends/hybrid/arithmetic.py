@@ -17,7 +17,7 @@ from msops._loops.frontends.hybrid.typing import (
     texts,
     wider_literal,
 )
-from msops._loops.frontends.hybrid.values import literal
+from msops._loops.frontends.hybrid.values import literal, named
 from msops._loops.ir import operators, scalars
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
@@ -110,7 +110,7 @@ def _report_integer(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, rig
     if op == "pow":
         raise typing.report.build_error(
             node,
-            f"the operands of '**' are the float constant {text} and an {other.dtype}",
+            f"the operands of '**' are the float constant {text} and {named(other.dtype)}",
             _in_floats(node),
         )
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript):

@@ -467,9 +467,9 @@ class _Costs:
         return self._streaming(kept - known, nest)
 
     def _is_one_with_next(self, nest: Nest) -> bool:
-        """Returns whether an operation is one with the next that stores to the same array.
+        """Returns whether XLA fuses an operation with the next one that stores to the same array.
 
-        As the other branch of a condition, or another part of the array.
+        The next one is the other branch of a condition, or stores another part of the array.
         """
         is_cheap = not any(map(_is_transcendental, computed(nest.store.value)))
         return self._is_stored_again and is_cheap and not nest.outer
