@@ -167,10 +167,12 @@ $inline $T $name($T a) {
   return 1 / a;
 }""",
         # From a float of C type $S; $above is the least value that is too large, $below the least
-        # that is not too small.
+        # that is not too small. NaN has no branch: gcc would follow the 0 through what comes next,
+        # and then make no vectors of it.
         "saturate": """
 $inline $T $name($S x) {
-  return x != x ? 0 : x >= $above ? $greatest : x <= $below ? $least : ($T)x;
+  const $T nearest = x > $below ? x < $above ? ($T)x : $greatest : $least;
+  return nearest & -($T)(x == x);
 }""",
         # The same of a number that is in range, or NaN.
         "whole": """
