@@ -135,6 +135,7 @@ from msops._loops.to_c.eliminating import update_later_elements
 from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
+from msops._loops.to_c.hoisting import hoist_variables
 from msops._loops.to_c.interchange import interchange_updates
 from msops._loops.to_c.invariants import compute_invariants_once
 from msops._loops.to_c.jamming import jam_serial_loops
@@ -308,6 +309,7 @@ __all__ = [
     "gather_from_neighbours",
     "gather_windows",
     "group_terms",
+    "hoist_variables",
     "interchange_updates",
     "interpret",
     "is_float",

@@ -57,6 +57,7 @@ from msops._loops.to_c.eliminating import update_later_elements
 from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
+from msops._loops.to_c.hoisting import hoist_variables
 from msops._loops.to_c.interchange import interchange_updates
 from msops._loops.to_c.invariants import compute_invariants_once
 from msops._loops.to_c.jamming import jam_serial_loops
@@ -182,6 +183,7 @@ PASSES_IN_PLACE: Passes = (
     ("fuse rows", fuse_rows),
     ("partition loops", partition_loops),
     ("step over iterations", step_over_iterations),
+    ("hoist variables", hoist_variables),
     ("compute picks ahead", compute_picks_ahead),
     ("place locals", partial(place_locals, most_bytes=LOCAL_BYTES)),
     ("localise temporaries", localise_temporaries),

@@ -39,6 +39,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     versioning.py    a version with proven indices for loops whose indices depend on data
     fusing.py        parallel loops that hand rows on, fused strip by strip
     stepping.py      loops that do something in every n-th iteration, without the others
+    hoisting.py      variables that a loop does not change, before it
     picking.py       indices of elements that data pick, in vectors
     workspaces.py    arrays on the stack or in workspaces
     sharing.py       loops that threads share
