@@ -24,6 +24,17 @@ BINS = """kernel bins(x: float32[700], n: int32[700]) -> (b, c) {{
     }}
   }}
 }}"""
+ROWS = """kernel rows(x: float32[40]) -> (b) {
+  buffer b: int32[40, 12]
+  serial i in 0 .. 3 {
+    parallel k in 0 .. 40 {
+      local at: int32[] {
+        at[] = int32(x[k] * 2.0:float32) + 2
+        if (at[] < 9) { b[k, at[]] = b[k, at[]] + 1 }
+      }
+    }
+  }
+}"""
 PARTS = {
     "kind": "reduction", "span": "0 .. 40", "value": "(int32(x[k] * 2.0:float32) + 2)",
     "between": "", "store": "b[at[]] = b[at[]] + 1",
@@ -70,6 +81,13 @@ def test_a_value_that_only_the_indices_need_is_a_variable() -> None:
 def test_what_follows_a_store_stays_with_it() -> None:
     text = text_of(store="b[at[]] = b[at[]] + 1 other[] = b[0] b[other[] % 8] = b[other[] % 8] + 1")
     assert text.index("reduction k") < text.index("other[] = b[0]")
+
+
+def test_rows_of_their_own_get_indices_ahead_of_what_is_added() -> None:
+    text = body_of(arranged(compute_picks_ahead, parse_kernel(ROWS)))
+    first, second = text.split("parallel k in 0 .. 40")
+    assert "at[k_1] = int32(x[k_1] * 2.0:float32) + 2" in first
+    assert "b[k, at[k]] = b[k, at[k]] + 1" in second
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@
     }                                           bins[at[k]] = bins[at[k]] + 1
 
 No compiler makes vectors of a loop that adds to elements which data pick, as two of them may be the
-same: histograms, and votes for lines and circles. What comes before the first such store gets a
-loop of its own, block by block. That gains where floats become integers, as scalar code compares
-each with the range of the integers, and where what these floats are made of lies side by side.
+same: histograms, and votes for lines and circles. Nor does gcc if each iteration adds to a row of
+its own, but under a condition. What comes before the first such store gets a loop of its own, block
+by block. That gains where floats become integers, as scalar code compares each with the range of
+the integers, and where what these floats are made of lies side by side.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import itertools
 from collections.abc import Sequence
 
 from msops._loops.analysis.costs import fixed_trips
+from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
@@ -64,7 +66,7 @@ def compute_picks_ahead(kernel: Kernel) -> Kernel:
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         trips = fixed_trips(loop)
-        if trips is None or trips < _FEWEST_TRIPS or loop.kind == "parallel":
+        if trips is None or trips < _FEWEST_TRIPS:
             return None
         if not is_innermost(loop):
             return None
@@ -136,7 +138,7 @@ def _are_picks(ahead: Sequence[Stmt], rest: tuple[Stmt, ...], loop: For, scope: 
     picked = any(
         load.buffer in names
         for stmt in statements(rest)
-        if isinstance(stmt, Store)
+        if isinstance(stmt, Store) and (loop.kind != "parallel" or update_of(stmt))
         for at in stmt.indices
         for load in loads(at)
     )
