@@ -119,7 +119,7 @@ from msops._loops.pipeline import (
 )
 from msops._loops.pipeline import run as run_passes
 from msops._loops.specialisation import Specialisation, Stages
-from msops._loops.to_c import CSource, alternating, c_source, fusing
+from msops._loops.to_c import CSource, alternating, c_source, fusing, partial_sums
 from msops._loops.to_c import columns as c_columns
 from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c import transposing as c_transposing
@@ -336,6 +336,7 @@ __all__ = [
     "parse_body",
     "parse_expr",
     "parse_kernel",
+    "partial_sums",
     "partition_loops",
     "partition_rows",
     "partition_steps",

@@ -29,6 +29,7 @@ from loop_ir import (
     mark_vectors,
     move_parallel_loops_out,
     parse_kernel,
+    partial_sums,
     place_locals,
     put_diagonals_in_lanes,
     put_rows_in_lanes,
@@ -260,6 +261,7 @@ PICKED = """kernel picked(p: int32[203, 5], a: {dtype}[203, 5], s: {dtype}[{shap
 }}"""
 
 
+@pytest.mark.parametrize("most_local_bytes", [0, 1 << 15], ids=["shared", "local"])
 @pytest.mark.parametrize("dtype", ["float32", "int32"])
 @pytest.mark.parametrize(
     ("shape", "update"),
@@ -273,13 +275,15 @@ PICKED = """kernel picked(p: int32[203, 5], a: {dtype}[203, 5], s: {dtype}[{shap
     ids=["a histogram", "some outside", "rows", "a condition", "two"],
 )
 def test_histograms_are_sums_of_parts(
-    monkeypatch: pytest.MonkeyPatch, dtype: str, shape: str, update: str
+    monkeypatch: pytest.MonkeyPatch, dtype: str, shape: str, update: str, most_local_bytes: int
 ) -> None:
     monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    monkeypatch.setattr(partial_sums, "_MOST_LOCAL_BYTES", most_local_bytes)
     kernel = marked(PICKED.format(dtype=dtype, shape=shape, update=update))
     after = split_reductions(kernel)
     verify(after)
     assert "s_parts" in kernel_text(after)
+    assert ("local s_part" in kernel_text(after)) == (most_local_bytes > 0)
     inputs = exact_inputs(kernel)
     assert loops_that_meet(after, inputs) == set()
     # Some indices are out of range: what is stored there is dropped.

@@ -55,11 +55,14 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
-from msops._loops.to_c.blocks import in_blocks, with_buffer
+from msops._loops.to_c.blocks import in_blocks, with_buffer, with_index
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.strides import coefficient, step
 
 _MOST_PARTS = 16
+_MOST_LOCAL_BYTES = 1 << 15
+"""A part that fills the first-level cache is summed where it is kept: as a local it would be copied
+from there, with no gain."""
 # Clearing and adding up the parts may take this share of the reduction.
 _SHARE = 0.25
 
@@ -180,21 +183,35 @@ class _SplittingReductions:
         def inside(block: For, number: Var) -> tuple[Stmt, ...]:
             body = block.body
             for buffer in sums:
-                body = with_buffer(body, buffer.name, part[buffer].name)
+                if is_local(buffer):
+                    body = with_buffer(body, buffer.name, part[buffer].name)
+                else:
+                    name = parts[buffer].name
+                    body = with_index(with_buffer(body, buffer.name, name), {name}, number)
             stmts: tuple[Stmt, ...] = (dataclasses.replace(block, body=body),)
             for buffer, op in sums.items():
-                stmts = (kept(buffer, op, number, stmts),)
+                stmts = kept(buffer, op, number, stmts)
             return stmts
 
-        def kept(buffer: Buffer, op: BinaryOp, number: Var, stmts: tuple[Stmt, ...]) -> Stmt:
+        def is_local(buffer: Buffer) -> bool:
+            return size_bytes(buffer) <= _MOST_LOCAL_BYTES
+
+        def kept(
+            buffer: Buffer, op: BinaryOp, number: Var, stmts: tuple[Stmt, ...]
+        ) -> tuple[Stmt, ...]:
             start = Const(identity(op, buffer.dtype), buffer.dtype)
             local, all_parts = part[buffer].name, parts[buffer].name
+
+            def store(value: Callable[[tuple[Expr, ...]], Expr]) -> Stmt:
+                return self._nest(
+                    buffer.shape, lambda at: Store(all_parts, (number, *at), value(at))
+                )
+
+            if not is_local(buffer):
+                return (store(lambda at: start), *stmts)
             clear = self._nest(buffer.shape, lambda at: Store(local, at, start))
-            keep = self._nest(
-                buffer.shape,
-                lambda at: Store(all_parts, (number, *at), Load(local, at, buffer.dtype)),
-            )
-            return Local(part[buffer], (clear, *stmts, keep))
+            keep = store(lambda at: Load(local, at, buffer.dtype))
+            return (Local(part[buffer], (clear, *stmts, keep)),)
 
         def added(buffer: Buffer, op: BinaryOp) -> Stmt:
             def total(at: tuple[Expr, ...]) -> Store:
