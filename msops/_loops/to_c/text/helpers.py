@@ -167,9 +167,14 @@ $inline $T $name($T a) {
   return 1 / a;
 }""",
         # From a float of C type $S; $above is the least value that is too large, $below the least
-        # that is not too small. NaN has no branch: gcc would follow the 0 through what comes next,
-        # and then make no vectors of it.
+        # that is not too small.
         "saturate": """
+$inline $T $name($S x) {
+  return x != x ? 0 : x >= $above ? $greatest : x <= $below ? $least : ($T)x;
+}""",
+        # The same in vectors. NaN has no branch: gcc would follow the 0 through what comes next,
+        # and then make no vectors of it.
+        "saturate_lanes": """
 $inline $T $name($S x) {
   const $T nearest = x > $below ? x < $above ? ($T)x : $greatest : $least;
   return nearest & -($T)(x == x);

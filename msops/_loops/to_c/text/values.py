@@ -397,8 +397,9 @@ class Values:
         """Returns the helper that converts float32 or float64 to an integer dtype."""
         least, greatest = dtype_range(dtype)
         above, below = (self.constant(float(edge), source) for edge in (greatest + 1, least))
+        template = "saturate_lanes" if self.is_in_vector else "saturate"
         return self.helper(
-            "saturate", dtype, source=source, S=_VALUE_TYPES[source], above=above, below=below
+            template, dtype, source=source, S=_VALUE_TYPES[source], above=above, below=below
         )
 
     # Values of dtypes that arrays store otherwise.
