@@ -926,8 +926,8 @@ def test_rows_given_by_data_may_leave_their_array(tmp_path):
     np.testing.assert_array_equal(y, want_y)
     np.testing.assert_array_equal(z, want_z)
     text = printed(prepared(parse_kernel(ROWS_OF_DATA))).text
-    assert "ms_clamp_i64(k_1, 5)" in text
-    assert "ms_clamp_i64(k, 5)" not in text
+    assert "ms_near_i64(k_1, 5)" in text
+    assert "_i64(k, 5)" not in text
 
 
 def test_an_index_of_32_bits_is_clamped_in_an_array_that_needs_more():
@@ -937,7 +937,7 @@ def test_an_index_of_32_bits_is_clamped_in_an_array_that_needs_more():
     y[i] = x[at[i]]
   }
 }"""
-    assert "x[ms_clamp_i64((int64_t)at[i], 4294967296)]" in printed(parse_kernel(text)).text
+    assert "x[ms_near_i64((int64_t)at[i], 4294967296)]" in printed(parse_kernel(text)).text
 
 
 def test_a_clamped_row_may_begin_beyond_32_bits():
@@ -947,7 +947,7 @@ def test_a_clamped_row_may_begin_beyond_32_bits():
     y[i] = x[at[i], at[i]]
   }
 }"""
-    row, column = "(int64_t)ms_clamp_i32(at[i], 65600)", "(int64_t)ms_clamp_i32(at[i], 32800)"
+    row, column = "(int64_t)ms_near_i32(at[i], 65600)", "(int64_t)ms_near_i32(at[i], 32800)"
     assert f"x[{row} * 32800 + {column}]" in printed(parse_kernel(text)).text
 
 

@@ -194,6 +194,11 @@ $inline int64_t $name(uint64_t i) {
 $inline $T $name($T i, $T size) {
   return i < 0 ? 0 : i >= size ? size - 1 : i;
 }""",
+        # The same outside vectors: what waits for the element does not wait for the comparisons.
+        "near": """
+$inline $T $name($T i, $T size) {
+  return $is_outside ? i < 0 ? 0 : size - 1 : i;
+}""",
         "clamp_checked": """
 $inline int64_t $name(int64_t i, int64_t size, int code, int* failed) {
   if (i >= 0 && i < size) return i;

@@ -497,8 +497,15 @@ class Values:
         # Vectors hold twice as many indices of 32 bits, and each loop variable has 64.
         is_narrow = index.dtype == "int32" and is_within((0, size), dtype_range("int32"))
         if is_narrow and not has_variable(index):
-            return f"(int64_t){self.helper('clamp', 'int32')}({bare(self.value(index))}, {size})"
-        return f"{self.helper('clamp', 'int64')}({bare(self.index(index))}, {size})"
+            return f"(int64_t){self._nearest('int32')}({bare(self.value(index))}, {size})"
+        return f"{self._nearest('int64')}({bare(self.index(index))}, {size})"
+
+    def _nearest(self, dtype: str) -> str:
+        """Returns the helper that moves an index into its range."""
+        if self.is_in_vector:
+            return self.helper("clamp", dtype)
+        is_outside = self._dialect.rare.format("i < 0 || i >= size")
+        return self.helper("near", dtype, is_outside=is_outside)
 
     def may_be_outside(self, access: Load | Store, axis: int, size: int) -> bool:
         """Returns whether an index has to be guarded."""
