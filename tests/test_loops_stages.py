@@ -68,7 +68,7 @@ def test_stages_of_stages_are_written_out_once() -> None:
 def test_stages_of_many_statements_stay() -> None:
     text = STAGES.format(span="0 .. 4", bound=HALF, half=HALF)
     line = next(line for line in text.splitlines() if "x[i] =" in line)
-    kernel = parse_kernel(text.replace(line, "\n".join([line] * 70)))
+    kernel = parse_kernel(text.replace(line, "\n".join([line] * 110)))
     assert write_out_stages(kernel) is kernel
 
 
