@@ -34,6 +34,7 @@ from loop_ir import (
     put_diagonals_in_lanes,
     put_rows_in_lanes,
     separate_rows,
+    separate_searches,
     share_among_threads,
     simplify,
     sink_parallel_loops,
@@ -2423,6 +2424,66 @@ def test_rows_are_not_put_in_lanes_for_what_is_left_of_searches() -> None:
 )
 def test_searches_that_stay(kernel: Kernel) -> None:
     assert split_searches(kernel) is kernel
+
+
+UPDATED = """kernel updated(x: float32[900], y: float32[900]) -> (z, found) {
+  buffer z: float32[900]
+  buffer found: int32[2]
+  local best: float32[] {
+    best[] = -9.0:float32
+    serial s in 0 .. 3 {
+      serial i in BEGIN .. 900 {
+        local d: float32[] {
+          d[] = x[i] * y[s]
+          z[i] = max(z[i], d[])
+          if (z[i] > best[]) {
+            best[] = z[i]
+            found[0] = int32(i)
+          }
+        }
+      }
+    }
+  }
+}"""
+
+
+def updated(old: str = "BEGIN", new: str = "0") -> Kernel:
+    text = " ".join(UPDATED.split())
+    return parse_kernel(text.replace(old, new).replace("BEGIN", "0"))
+
+
+def test_a_search_of_what_its_loop_computes_gets_a_loop_of_its_own() -> None:
+    text = body_of(arranged(separate_searches, updated()))
+    assert text.index("parallel i in 0 .. 900") < text.index("d[] = x[i] * y[s]")
+    assert text.index("z[i] = max(z[i], d[])") < text.index("serial i_1 in 0 .. 900")
+    assert text.index("serial i_1 in 0 .. 900") < text.index("if (z[i_1] > best[])")
+    assert "float lanes[32];" in printed(prepared(updated())).text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("d[] = x[i] * y[s]", "d[] = x[i] * best[]"),
+        ("d[] = x[i] * y[s]", "d[] = x[i] * float32(found[0])"),
+        ("z[i] = max(z[i], d[])", "z[899 - i] = z[i] + d[]"),
+        ("z[i] = max(z[i], d[])", "z[i] = d[] z[3] = d[]"),
+        ("z[i] = max(z[i], d[])", "z[i] = d[] found[1] = found[1] + 1"),
+        ("z[i] > best[]", "d[] > best[]"),
+        ("d[] = x[i] * y[s] z[i] = max(z[i], d[]) if (z[i] > best[]) {",
+         "z[i] = x[i] if (z[i] > best[]) { d[] = z[i]"),
+        ("BEGIN", "840"),
+        ("BEGIN", "min(max(int64(z[0]), 0), 9)"),
+        ("z[i]", "z[(i + 1)]"),
+    ],
+    ids=[
+        "reads what is best", "reads where it is", "other elements", "one element", "a sum",
+        "compares a variable", "stores to a variable", "short", "of any length", "out of range",
+    ],
+)  # fmt: skip
+def test_other_searches_stay_in_their_loops(old: str, new: str) -> None:
+    kernel = updated(old, new)
+    assert kernel != updated()
+    assert separate_searches(kernel) is kernel
 
 
 def test_a_search_that_compares_elements_of_its_own_array_stays() -> None:

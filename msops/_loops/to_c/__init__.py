@@ -29,7 +29,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     products.py      tiles of registers for sums that share what they read
     separating.py    loops that add to rows beside their own, split for threads
     partial_sums.py  long reductions, split into partial sums for threads
-    searching.py     searches for an extreme element, in lanes of vectors
+    searching.py     searches for an extreme element, in loops of their own and in lanes
     lanes.py         rows that run in order, one in each lane of a vector
     diagonals.py     rows that read the row before, in lanes along diagonals
     grouping.py      several terms added to an element at once

@@ -17,6 +17,16 @@ its own. The branch is a choice between values, so that compilers make vectors o
 replaces nothing, as in the search. A row that does not lie in the order of memory, or takes long to
 compute, is searched as it stands.
 
+A loop that computes the elements that it searches is split in two first:
+
+    serial i in 0 .. 1000 {                parallel i in 0 .. 1000 {
+      d[i] = min(d[i], x[i])                 d[i] = min(d[i], x[i])
+      if (d[i] > best[]) {         ->      }
+        best[] = d[i]                      serial i_1 in 0 .. 1000 {
+        at[] = i                             if (d[i_1] > best[]) { ...
+      }
+    }
+
 A search may read the element again where it has found it, as in `if x[i, j] > x[i, at]: at = j`. A
 pass before keeps it in a variable. In lanes it would be gathered, at an index for each lane.
 """
@@ -52,17 +62,21 @@ from msops._loops.ir.walk import (
     accesses_in,
     expressions,
     is_innermost,
+    loads,
     loads_in,
     own_expressions,
     rewrite_loops,
     statements,
+    stored_in,
     substitute,
     with_parts,
+    within_locals,
 )
 from msops._loops.passes.forward_locals import forwarded
 from msops._loops.passes.search import Search, find_search, stored_at, with_best
 from msops._loops.to_c.blocks import if_it_runs, in_groups, index
-from msops._loops.to_c.strides import stride
+from msops._loops.to_c.strides import is_of_its_own, stride
+from msops._loops.to_c.widening import without_locals
 
 _LANES = 32
 _FEWEST_TRIPS = 2 * _LANES
@@ -72,20 +86,67 @@ _NOWHERE = Const(dtype_range(INDEX_DTYPE)[0], INDEX_DTYPE)
 """The index of what no iteration has found."""
 
 
+def separate_searches(kernel: Kernel) -> Kernel:
+    """Returns the kernel with searches for lanes in loops of their own."""
+    names = Names(kernel)
+
+    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        if loop.kind != "serial" or not is_innermost(loop):
+            return None
+        body, variables = without_locals(loop.body)
+        ahead, last = body[:-1], body[-1:]
+        search = with_parts(loop, body=last)
+        if not ahead or not _is_apart(ahead, last, loop, scope):
+            return None
+        own = {buffer.name for buffer in variables}
+        if not own.isdisjoint(access.buffer for access in accesses_in(last)):
+            return None
+        if _for_lanes(search, scope, names) is None:
+            return None
+        inside = within_locals(reversed(variables), ahead)
+        first = with_parts(loop, kind="parallel", hint="", body=inside)
+        return (first, search)
+
+    changed = rewrite_loops(kernel, change)
+    return kernel if changed is kernel else unique_names(changed)
+
+
+def _is_apart(ahead: tuple[Stmt, ...], last: tuple[Stmt, ...], loop: For, scope: Scope) -> bool:
+    """Returns whether all iterations of the first statements may run before those of the last.
+
+    Args:
+      ahead: the first statements.
+      last: the last one.
+      loop: the loop of both.
+      scope: the scope of the loop.
+    """
+    stored, (inside,) = stored_in(ahead), scope.inside(loop)
+    arrays = stored & scope.buffers.keys()
+    touched = {access.buffer for access in accesses_in(ahead)}
+    bounds = {load.buffer for bound in (loop.begin, loop.end) for load in loads(bound)}
+    return (
+        touched.isdisjoint(stored_in(last))
+        and bounds.isdisjoint(stored)
+        and all(is_of_its_own(name, loop) for name in arrays)
+        # Another iteration may write the nearest element of one that is out of range.
+        and all(
+            exists(access, inside.ranges, scope.buffers)
+            for access in accesses_in(loop.body)
+            if access.buffer in arrays
+        )
+    )
+
+
 def split_searches(kernel: Kernel) -> Kernel:
     """Returns the kernel with the searches of innermost loops in lanes."""
     names = Names(kernel)
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        if loop.kind != "serial" or mean_trips(loop, scope.ranges) < _FEWEST_TRIPS:
+        if loop.kind != "serial" or not is_innermost(loop):
             return None
         plain = with_parts(loop, body=forwarded(loop.body))
-        if len(plain.body) != 1 or not is_innermost(loop) or not _is_worth_it(plain, scope):
-            return None
-        search = find_search(plain, names, fewest=1)
-        if search is None or not _may_be_in_lanes(plain, search, scope):
-            return None
-        return _SearchInLanes(plain, search, names).statements(loop, scope)
+        search = _for_lanes(plain, scope, names)
+        return _SearchInLanes(plain, search, names).statements(loop, scope) if search else None
 
     changed = rewrite_loops(kernel, change)
     return kernel if changed is kernel else unique_names(changed)
@@ -112,6 +173,16 @@ def keep_found_elements(kernel: Kernel) -> Kernel:
         return if_it_runs(loop, around, scope.ranges)
 
     return rewrite_loops(kernel, change)
+
+
+def _for_lanes(loop: For, scope: Scope, names: Names) -> Search | None:
+    """Returns the search that a loop is, if it may and should run in lanes."""
+    if len(loop.body) != 1 or mean_trips(loop, scope.ranges) < _FEWEST_TRIPS:
+        return None
+    if not _is_worth_it(loop, scope):
+        return None
+    search = find_search(loop, names, fewest=1)
+    return search if search and _may_be_in_lanes(loop, search, scope) else None
 
 
 def _is_worth_it(loop: For, scope: Scope) -> bool:
