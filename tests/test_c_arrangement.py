@@ -2460,6 +2460,16 @@ def test_a_search_of_what_its_loop_computes_gets_a_loop_of_its_own() -> None:
     assert "float lanes[32];" in printed(prepared(updated())).text
 
 
+def test_a_variable_that_is_stored_is_read_from_its_element() -> None:
+    kernel = updated(
+        "d[] = x[i] * y[s] z[i] = max(z[i], d[]) if (z[i] > best[]) { best[] = z[i]",
+        "d[] = max(z[i], x[i] * y[s]) z[i] = d[] if (d[] > best[]) { best[] = d[]",
+    )
+    text = body_of(arranged(separate_searches, kernel))
+    assert text.index("z[i] = d[]") < text.index("serial i_1 in 0 .. 900")
+    assert "if (z[i_1] > best[])" in text
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -2469,6 +2479,9 @@ def test_a_search_of_what_its_loop_computes_gets_a_loop_of_its_own() -> None:
         ("z[i] = max(z[i], d[])", "z[i] = d[] z[3] = d[]"),
         ("z[i] = max(z[i], d[])", "z[i] = d[] found[1] = found[1] + 1"),
         ("z[i] > best[]", "d[] > best[]"),
+        ("z[i] = max(z[i], d[]) if (z[i]", "z[i] = d[] d[] = x[i] if (d[]"),
+        ("z[i] = max(z[i], d[]) if (z[i]", "z[i] = d[] z[i] = z[i] + y[s] if (d[]"),
+        ("d[] = x[i] * y[s] z[i] = max(z[i], d[]) if (z[i]", "z[i] = d[] d[] = x[i] if (d[]"),
         ("d[] = x[i] * y[s] z[i] = max(z[i], d[]) if (z[i] > best[]) {",
          "z[i] = x[i] if (z[i] > best[]) { d[] = z[i]"),
         ("BEGIN", "840"),
@@ -2477,7 +2490,9 @@ def test_a_search_of_what_its_loop_computes_gets_a_loop_of_its_own() -> None:
     ],
     ids=[
         "reads what is best", "reads where it is", "other elements", "one element", "a sum",
-        "compares a variable", "stores to a variable", "short", "of any length", "out of range",
+        "compares a variable", "a variable that changes", "an element that changes",
+        "a variable that is stored later",
+        "stores to a variable", "short", "of any length", "out of range",
     ],
 )  # fmt: skip
 def test_other_searches_stay_in_their_loops(old: str, new: str) -> None:

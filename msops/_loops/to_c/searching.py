@@ -33,6 +33,7 @@ pass before keeps it in a variable. In lanes it would be gathered, at an index f
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from msops._loops.analysis.conditions import conjuncts
@@ -65,6 +66,7 @@ from msops._loops.ir.walk import (
     loads,
     loads_in,
     own_expressions,
+    rewrite_all,
     rewrite_loops,
     statements,
     stored_in,
@@ -94,9 +96,11 @@ def separate_searches(kernel: Kernel) -> Kernel:
         if loop.kind != "serial" or not is_innermost(loop):
             return None
         body, variables = without_locals(loop.body)
-        ahead, last = body[:-1], body[-1:]
+        ahead = body[:-1]
+        last = _with_elements(body[-1:], ahead)
         search = with_parts(loop, body=last)
-        if not ahead or not _is_apart(ahead, last, loop, scope):
+        together = with_parts(loop, body=(*ahead, *last))
+        if not ahead or not _is_apart(ahead, last, together, scope):
             return None
         own = {buffer.name for buffer in variables}
         if not own.isdisjoint(access.buffer for access in accesses_in(last)):
@@ -109,6 +113,26 @@ def separate_searches(kernel: Kernel) -> Kernel:
 
     changed = rewrite_loops(kernel, change)
     return kernel if changed is kernel else unique_names(changed)
+
+
+def _with_elements(last: tuple[Stmt, ...], ahead: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Returns statements that read elements instead of the variables that were stored in them.
+
+    Args:
+      last: the statements.
+      ahead: those before them.
+    """
+    stores = Counter(stmt.buffer for stmt in statements(ahead) if isinstance(stmt, Store))
+    elements: dict[Expr, Expr] = {
+        stmt.value: Load(stmt.buffer, stmt.indices, stmt.value.dtype)
+        for number, stmt in enumerate(ahead)
+        if isinstance(stmt, Store)
+        and isinstance(stmt.value, Load)
+        and not stmt.value.indices
+        and stores[stmt.buffer] == stores[stmt.value.buffer] == 1
+        and stmt.value.buffer in stored_in(ahead[:number])
+    }
+    return rewrite_all(last, lambda expr: elements.get(expr, expr))
 
 
 def _is_apart(ahead: tuple[Stmt, ...], last: tuple[Stmt, ...], loop: For, scope: Scope) -> bool:
