@@ -7,8 +7,8 @@
       }                                        }
     }                                        }
 
-Compilers do so with arithmetic. A choice, as of the nearest integer for a float, is branches to
-gcc, which it leaves inside; and with a condition that all lanes share it makes no vectors.
+Compilers do so with arithmetic. gcc leaves choices inside, as that of the nearest integer for a
+float, and makes no vectors of a loop with a condition that is the same for all lanes.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from msops._loops.ir.walk import (
     Scope,
     is_innermost,
     loads,
-    own_expressions,
+    loads_in,
     rewrite_loops,
     statements,
     stored_in,
@@ -39,8 +39,7 @@ def hoist_variables(kernel: Kernel) -> Kernel:
 
 
 def _hoist(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-    # The statements of a loop that does not run may be in error. Around the outermost loop there is
-    # no place that its threads share.
+    # Indices in a loop that does not run may be out of range.
     if not is_innermost(loop) or not scope.loops or not fixed_trips(loop):
         return None
     body, buffers = without_locals(loop.body)
@@ -75,9 +74,4 @@ def _unchanged(body: tuple[Stmt, ...], loop: For, own: set[str]) -> Iterator[Sto
         ):
             changing.discard(stmt.buffer)
             yield stmt
-        loaded |= {
-            load.buffer
-            for inner in statements((stmt,))
-            for expr in own_expressions(inner)
-            for load in loads(expr)
-        }
+        loaded |= {load.buffer for load in loads_in((stmt,))}
