@@ -156,11 +156,7 @@ from msops._loops.to_c.registers import keep_vectors_in_registers
 from msops._loops.to_c.repeats import compute_repeats_once
 from msops._loops.to_c.row_blocks import block_rows, enter_serial_loops
 from msops._loops.to_c.scattering import split_updates
-from msops._loops.to_c.searching import (
-    keep_found_elements,
-    separate_searches,
-    split_searches,
-)
+from msops._loops.to_c.searching import keep_found_elements, separate_searches, split_searches
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops

@@ -61,8 +61,8 @@ from msops._loops.to_c.strides import coefficient, step
 
 _MOST_PARTS = 16
 _MOST_LOCAL_BYTES = 1 << 15
-"""A part that fills the first-level cache is summed where it is kept: as a local it would be copied
-from there, with no gain."""
+"""The first-level cache holds a local of this size. A larger part is summed where it is kept, since
+copying it takes as long as adding it up."""
 # Clearing and adding up the parts may take this share of the reduction.
 _SHARE = 0.25
 
