@@ -54,6 +54,50 @@ def test_what_changes_stays_in_the_loop() -> None:
     assert text.index("y[] = int32") < text.index("parallel j") < text.index("z[] = y[] + 1")
 
 
+def test_variables_that_stay_keep_their_scopes() -> None:
+    """All in one scope are nested: Python's stack limits how many a compiler can walk."""
+    text = body_of(
+        arranged(
+            hoist_variables,
+            parse_kernel("""kernel two(x: float32[8, 90]) -> (out) {
+      buffer out: float32[8, 90]
+      parallel i in 0 .. 8 {
+        parallel j in 0 .. 90 {
+          local a: float32[] {
+            local b: float32[] {
+              b[] = x[i, 0] * x[i, 1]
+              a[] = x[i, j] * b[]
+              out[i, j] = a[]
+            }
+          }
+          local c: float32[] {
+            c[] = x[i, j] * x[i, j]
+            out[i, j] = out[i, j] * c[]
+          }
+        }
+      }
+    }"""),
+        )
+    )
+    assert text == textwrap.dedent("""\
+        buffer out: float32[8, 90]
+        parallel i in 0 .. 8 {
+          local b: float32[] {
+            b[] = x[i, 0] * x[i, 1]
+            parallel j in 0 .. 90 {
+              local a: float32[] {
+                a[] = x[i, j] * b[]
+                out[i, j] = a[]
+              }
+              local c: float32[] {
+                c[] = x[i, j] * x[i, j]
+                out[i, j] = out[i, j] * c[]
+              }
+            }
+          }
+        }""")
+
+
 @pytest.mark.parametrize(
     "parts",
     [

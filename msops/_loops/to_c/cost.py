@@ -248,7 +248,7 @@ class NativeCosts:
             case If(condition=condition):
                 return self._value(condition, vector) + self._longest(stmt, scope, vector)
             case Local():
-                return self._longest(stmt, scope, vector)
+                return self._body(stmt.body, scope.inside(stmt)[0], vector)
 
     def _longest(self, stmt: Stmt, scope: Scope, vector: _Vector | None) -> float:
         """Returns the seconds of the longest of a statement's bodies."""

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from msops._loops.analysis.costs import fixed_trips
-from msops._loops.ir.nodes import For, Kernel, Stmt, Store
+from msops._loops.ir.nodes import For, Kernel, Local, Stmt, Store
 from msops._loops.ir.walk import (
     Scope,
     is_innermost,
@@ -47,10 +47,19 @@ def _hoist(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     if not moved:
         return None
     names = stored_in(moved)
-    rest = tuple(stmt for stmt in body if stmt not in moved)
-    inside = within_locals(reversed([b for b in buffers if b.name not in names]), rest)
     around = [buffer for buffer in buffers if buffer.name in names]
+    inside = tuple(_without(loop.body, names))
     return within_locals(reversed(around), (*moved, with_parts(loop, body=inside)))
+
+
+def _without(body: tuple[Stmt, ...], names: set[str]) -> Iterator[Stmt]:
+    """Yields a loop's statements without its own variables of these names."""
+    for stmt in body:
+        if isinstance(stmt, Local):
+            rest = tuple(_without(stmt.body, names))
+            yield from rest if stmt.buffer.name in names else (with_parts(stmt, body=rest),)
+        elif not (isinstance(stmt, Store) and stmt.buffer in names):
+            yield stmt
 
 
 def _unchanged(body: tuple[Stmt, ...], loop: For, own: set[str]) -> Iterator[Store]:
