@@ -92,6 +92,7 @@ from msops._loops.oracle.rules import RULES as VERIFIER_RULES
 from msops._loops.oracle.tokens import TextError
 from msops._loops.oracle.verify import IRError, verify
 from msops._loops.passes.batching import batched
+from msops._loops.passes.count_bits import count_bits
 from msops._loops.passes.forward_locals import (
     forward_indices,
     forward_lengths,
@@ -279,6 +280,7 @@ __all__ = [
     "compute_picks_ahead",
     "compute_repeats_once",
     "contract",
+    "count_bits",
     "count_operations",
     "count_windows",
     "counts",

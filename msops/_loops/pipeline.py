@@ -32,6 +32,7 @@ from msops._loops.ir.nodes import Kernel, Local
 from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import accesses_in, buffers_of, statements
 from msops._loops.passes.batching import batched
+from msops._loops.passes.count_bits import count_bits
 from msops._loops.passes.forward_locals import (
     forward_indices,
     forward_lengths,
@@ -114,6 +115,7 @@ Passes: TypeAlias = tuple[tuple[str, Pass], ...]
 
 PASSES_COMMON: Passes = (
     ("simplify", simplify),
+    ("count bits", count_bits),
     ("forward indices", forward_indices),
     ("write out stages", write_out_stages),
     ("simplify again", simplify),
