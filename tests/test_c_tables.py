@@ -167,6 +167,58 @@ def test_large_tables_are_those_of_functions_and_elements() -> None:
     assert "table" not in text(ratio)
 
 
+def windows(span: str, value: str = "cos(float64(k) - p[j])") -> Kernel:
+    return mark_loops(
+        parse_kernel(f"""kernel k(x: float64[30, 20], p: float64[23]) -> (y) {{
+          buffer y: float64[30, 20]
+          serial i in 0 .. 30 {{
+            serial j in 0 .. 20 {{
+              serial k in {span} {{ y[i, j] = y[i, j] + (x[i, k] * {value}) }}
+            }}
+          }}
+        }}""")
+    )
+
+
+@pytest.mark.parametrize(
+    ("span", "table"),
+    [
+        ("max(j - 2, 0) .. min(j + 3, 20)", "[20, 5]"),
+        ("max(int32(p[j]) - 2, 0) .. min(int32(p[j]) + 4, 20)", "[20, 6]"),
+        ("max(int32(p[2]) - 1, 0) .. min(int32(p[2]) + 1, 20)", "[20, 2]"),
+        ("max(j - 2, 0) .. min(20, (j - 2) + 4)", "[20, 4]"),
+        ("((j // 4) * 4) .. (((j // 4) * 4) + 4)", "[20, 4]"),
+        ("max(0 - int32(p[j]), 0) .. min(20, 3 - int32(p[j]))", "[20, 3]"),
+        ("max(int32(p[j]) * 1073741824, 0) .. min((int32(p[j]) * 1073741824) + 3, 20)", "[20, 3]"),
+    ],
+    ids=["a band", "data", "one position", "a shift", "blocks", "backwards", "numbers that wrap"],
+)
+def test_a_window_has_a_dimension_of_its_length(span: str, table: str) -> None:
+    kernel = windows(span)
+    after = arranged_apart(tabulate_values, kernel)
+    assert f"float64{table}" in body_of(after)
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        x, p = rng.integers(-3, 4, (30, 20)) * 1.0, rng.integers(-25, 26, 23) * 1.0
+        got = interpret(after, [x, p], check_bounds=True)
+        np.testing.assert_array_equal(got, interpret(kernel, [x, p], check_bounds=True))
+
+
+@pytest.mark.parametrize(
+    ("span", "value"),
+    [
+        ("0 .. min(int32(p[j]), 20)", "cos(float64(k) - p[j])"),
+        ("max(int32(p[i % 3]) - 1, 0) .. min(int32(p[i % 3]) + 1, 20)", "cos(float64(k))"),
+        ("max(int32(p[j]), 0) .. min(int64(int32(p[j])) + 4:int64, 20:int64)", "cos(float64(k))"),
+    ],
+    ids=["no bound", "moved by rows", "of two sizes"],
+)  # fmt: skip
+def test_what_gets_no_table_of_a_window(span: str, value: str) -> None:
+    text = body_of(arranged_apart(tabulate_values, windows(span, value)))
+    assert "float64[20, 2]" not in text
+    assert "float64[20, 4]" not in text
+
+
 def test_a_value_that_a_serial_loop_does_not_change_is_computed_before_it() -> None:
     kernel = parse_kernel("""kernel k(a: float64[40], w: float64[40]) -> (b) {
       buffer b: float64[40]
@@ -308,7 +360,9 @@ BETWEEN = st.sampled_from(
     rows=st.sampled_from(["0 .. 12", "5 .. 5", "2 .. 9"]),
     value=VALUES,
     between=BETWEEN,
-    window=st.sampled_from(["-2 .. 2", "0 .. 0", "0 .. (j % 3)", "j .. (j + 2)"]),
+    window=st.sampled_from(
+        ["-2 .. 2", "0 .. 0", "0 .. (j % 3)", "j .. (j + 2)", "int32(p[j]) .. (int32(p[j]) + 2)"]
+    ),
     after=BETWEEN,
     use=st.sampled_from(["c[]", "exp(c[])", "exp(c[] - t[])", "w[]", "t[]", "(sum[] + cos(p[0]))"]),
     seed=st.integers(0, 9),

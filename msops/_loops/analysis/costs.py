@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from msops._base.dtypes import as_dtype
-from msops._loops.analysis.affine import affine
+from msops._loops.analysis.affine import Affine, affine
 from msops._loops.analysis.boxes import Span
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
@@ -106,7 +106,7 @@ def estimated_trips(loop: For, scope: Scope) -> float:
         for index, size in zip(access.indices, scope.buffers[access.buffer].shape, strict=True)
         if _unwrapped(index) == Var(loop.var)
     ]
-    window = _window(loop)
+    window = window_length(loop)
     if window is not None:
         return window
     if sizes and _is_near(begin):
@@ -122,13 +122,25 @@ def estimated_trips(loop: For, scope: Scope) -> float:
     return max(1.0, min(sizes) / max(1, runs)) if sizes else UNKNOWN_TRIPS
 
 
-def _window(loop: For) -> float | None:
-    """Returns the length of a window between x - 2 and x + 4, whatever x is; None for others."""
-    begins, ends = _sides("max", loop.begin), _sides("min", loop.end)
-    pairs = ((affine(begin, ()), affine(end, ())) for begin in begins for end in ends)
-    spans = (last - first for first, last in pairs if first is not None and last is not None)
-    lengths = [span.constant for span in spans if not span.terms]
-    return max(0.0, min(lengths)) if lengths else None
+def window_length(loop: For) -> int | None:
+    """Returns the most iterations between x - 2 and x + 4, whatever x is; None for other loops.
+
+    Where one of the bounds wraps, and not the other, there are none. Both are sums of 32 bits:
+    `affine` takes no wider ones apart.
+    """
+    begins, ends = _sides("max", loop.begin), list(_sides("min", loop.end))
+    lengths = [
+        max(0, span.constant)
+        for first in begins
+        for last in ends
+        if (span := _span(first, last)) and not span.terms
+    ]
+    return min(lengths, default=None)
+
+
+def _span(first: Expr, last: Expr) -> Affine | None:
+    begin, end = affine(first, ()), affine(last, ())
+    return end - begin if begin and end else None
 
 
 def _sides(op: str, bound: Expr) -> Iterator[Expr]:
@@ -137,7 +149,7 @@ def _sides(op: str, bound: Expr) -> Iterator[Expr]:
         case Binary(op=own, left=left, right=right) if own == op:
             yield from _sides(op, left)
             yield from _sides(op, right)
-        case Cast(operand=operand):
+        case Cast(operand=operand, dtype=dtype) if operand.dtype in ("int32", dtype):
             yield from _sides(op, operand)
         case _:
             yield bound

@@ -19,7 +19,9 @@ integers, as quantised weights are: for these two parallel loops are swapped if 
 changes the weights.
 
 Values are followed through the variables that hold them, up to those that the loop does not change.
-What they read exists also where the loop does not run.
+What they read exists also where the loop does not run. A loop over a window, whose begin is data
+but whose length is bounded, has a dimension of that length: weights of a resize are
+`table[j, k - begin[j]]`.
 """
 
 from __future__ import annotations
@@ -31,7 +33,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
-from msops._loops.analysis.costs import CACHE_BYTES, FIRST_CACHE_BYTES, effort, mean_trips
+from msops._loops.analysis.costs import (
+    CACHE_BYTES,
+    FIRST_CACHE_BYTES,
+    effort,
+    mean_trips,
+    window_length,
+)
 from msops._loops.ir.building import integer
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.names import Names, unique_names
@@ -51,9 +59,10 @@ from msops._loops.ir.nodes import (
     Stmt,
     Store,
     Var,
+    Within,
 )
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import Range, exists
+from msops._loops.ir.ranges import Ranges, exists, range_of
 from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import (
     Scope,
@@ -156,6 +165,8 @@ class _Frame:
       depth: the number of loops around it.
       conditions: the number of conditions around it.
       changing: what the loop declares or stores.
+      length: the most iterations, if the loop is a window that data may move; else None.
+      bounds: of such a loop, in terms of what each loop around does not change.
       tables: the load of an element, by its value; with the table and what fills it.
     """
 
@@ -163,7 +174,35 @@ class _Frame:
     depth: int
     conditions: int
     changing: set[str]
+    length: int | None
+    bounds: Sequence[tuple[Expr | None, Expr | None]]
     tables: dict[Expr, tuple[Load, Buffer, Stmt]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Axis:
+    """A dimension of a table.
+
+    Attributes:
+      var: the variable of the loop that it is for.
+      first: the iteration of its first element.
+      size: the number of elements.
+      end: where the window ends, which may have fewer iterations; None if the loop is none.
+    """
+
+    var: str
+    first: Expr
+    size: int
+    end: Expr | None = None
+
+    @property
+    def index(self) -> Expr:
+        """The index of an iteration."""
+        if self.end is not None:
+            return _offset(Var(self.var), self.first, self.size)
+        return (
+            Var(self.var) if self.first == integer(0) else index("sub", Var(self.var), self.first)
+        )
 
 
 class _Tables:
@@ -224,7 +263,14 @@ class _Tables:
         """Returns a loop with its tables around it."""
         (inside,) = scope.inside(loop)
         changing = stored_in(loop.body) | declared_in(loop.body)
-        frame = _Frame(loop, len(self._frames), len(scope.path) - len(scope.loops), changing)
+        conditions = len(scope.path) - len(scope.loops)
+        length = _window(loop, scope.ranges)
+        bounds: list[tuple[Expr | None, Expr | None]] = []
+        if length is not None:
+            for outer, held in zip(self._frames, values, strict=True):
+                begin = self._value(outer, held, loop.begin, scope)
+                bounds.append((begin, self._value(outer, held, loop.end, scope)))
+        frame = _Frame(loop, len(self._frames), conditions, changing, length, bounds)
         self._frames.append(frame)
         body, _ = self.body(loop.body, inside, (*values, {}))
         self._frames.pop()
@@ -357,49 +403,72 @@ class _Tables:
         for frame, value in zip(self._frames, values, strict=True):
             if value is None or frame.conditions < conditions:
                 continue
-            over = variables(value)
-            if frame.loop.var in over or not _is_worth_a_table(value):
+            if not _is_worth_a_table(value):
                 continue
-            inside = [
-                each.loop for each in self._frames[frame.depth + 1 :] if each.loop.var in over
-            ]
-            # Short loops are written out, and the longer ones around them run in vectors.
-            inside.sort(key=lambda loop: mean_trips(loop, scope.ranges) > _MOST_WRITTEN_OUT)
-            limits = [scope.ranges[loop.var] for loop in inside]
-            shape = tuple(high - low + 1 for low, high in limits)
-            reads = math.prod(mean_trips(f.loop, scope.ranges) for f in self._frames[frame.depth :])
-            size = math.prod(shape)
+            axes = self._axes(frame, value, scope)
+            if axes is None:
+                continue
+            reads = math.prod(_trips(f, scope.ranges) for f in self._frames[frame.depth :])
+            size = math.prod(axis.size for axis in axes)
             is_small = size * itemsize(value.dtype) <= _most_bytes(value)
             if is_small and reads >= _FEWEST_READS * size:
-                return self._table(frame, value, inside, limits)
+                return self._table(frame, value, axes)
         return None
 
-    def _table(
-        self, frame: _Frame, value: Expr, inside: Sequence[For], limits: Sequence[Range]
-    ) -> Load:
+    def _axes(self, frame: _Frame, value: Expr, scope: Scope) -> list[_Axis] | None:
+        """Returns the dimensions of a table before a loop; None if the value changes with it."""
+        over = variables(value)
+        axes: list[tuple[tuple[bool, bool], _Axis]] = []
+        for inner in reversed(self._frames[frame.depth + 1 :]):
+            loop = inner.loop
+            if loop.var not in over:
+                continue
+            low, high = scope.ranges[loop.var]
+            axis = _Axis(loop.var, integer(low), high - low + 1)
+            if inner.length is not None:
+                begin, end = inner.bounds[frame.depth]
+                if begin is not None and end is not None:
+                    axis = _Axis(loop.var, begin, inner.length, end)
+                    over |= variables(begin) | variables(end)
+            # Short loops are written out, and the longer ones around them run in vectors.
+            is_long = mean_trips(loop, scope.ranges) > _MOST_WRITTEN_OUT
+            axes.insert(0, ((axis.end is not None, is_long), axis))
+        if frame.loop.var in over:
+            return None
+        return [axis for _, axis in sorted(axes, key=lambda each: each[0])]
+
+    def _table(self, frame: _Frame, value: Expr, axes: Sequence[_Axis]) -> Load:
         """Returns the element of a table before a loop.
 
         Args:
           frame: the loop; if it has a table of the same value, the element is of that one.
           value: the value.
-          inside: the loops that it depends on.
-          limits: the range of the variable of each.
+          axes: the dimensions of the table, those of windows last.
         """
         if value in frame.tables:
             return frame.tables[value][0]
-        shape = tuple(high - low + 1 for low, high in limits)
+        shape = tuple(axis.size for axis in axes)
         table = Buffer(self._names.fresh("table"), shape, value.dtype)
         self.depths[table.name] = frame.depth
-        filling = [Var(self._names.fresh(loop.var)) for loop in inside]
-        indices: list[Expr] = []
+        loops: list[For] = []
+        at: list[Expr] = []
         begins: dict[str, Expr] = {}
-        for loop, (low, _), var in zip(inside, limits, filling, strict=True):
-            indices.append(index("sub", Var(loop.var), integer(low)) if low else Var(loop.var))
-            begins[loop.var] = index("add", integer(low), var)
-        fill = self._filled(Store(table.name, tuple(filling), substitute(value, begins)))
-        for var, size in reversed(list(zip(filling, shape, strict=True))):
-            fill = For(var.name, integer(0), integer(size), (fill,), "parallel")
-        element = Load(table.name, tuple(indices), table.dtype)
+        for axis in axes:
+            var = Var(self._names.fresh(axis.var))
+            if axis.end is None:
+                begins[axis.var] = index("add", axis.first, var)
+                at.append(var)
+                loop = For(var.name, integer(0), integer(axis.size), (), "parallel")
+            else:
+                first, end = substitute(axis.first, begins), substitute(axis.end, begins)
+                begins[axis.var] = var
+                at.append(_offset(var, first, axis.size))
+                loop = For(var.name, first, end, (), "parallel")
+            loops.append(loop)
+        fill = self._filled(Store(table.name, tuple(at), substitute(value, begins)))
+        for loop in reversed(loops):
+            fill = with_parts(loop, body=(fill,))
+        element = Load(table.name, tuple(axis.index for axis in axes), table.dtype)
         frame.tables[value] = (element, table, fill)
         return element
 
@@ -421,6 +490,22 @@ class _Tables:
         for buffer, value in reversed(held.values()):
             stmt = Local(buffer, (Store(buffer.name, (), value), stmt))
         return stmt
+
+
+def _offset(var: Var, first: Expr, size: int) -> Expr:
+    """Returns the index of an iteration of a window."""
+    return Within(index("sub", var, first), 0, size - 1)
+
+
+def _window(loop: For, ranges: Ranges) -> int | None:
+    """Returns the length of a window that is shorter than the range of its variable."""
+    length = window_length(loop)
+    first, last = range_of(loop.begin, ranges)[0], range_of(loop.end, ranges)[1]
+    return length if length is not None and 0 < length < last - first else None
+
+
+def _trips(frame: _Frame, ranges: Ranges) -> float:
+    return mean_trips(frame.loop, ranges) if frame.length is None else frame.length
 
 
 def _is_worth_a_table(value: Expr) -> bool:
