@@ -151,6 +151,28 @@ def test_what_gets_no_table(parts: dict[str, str]) -> None:
     assert "table" not in tabulated(**{"value": "cos(float64(j))", **parts}, window="0 .. 0")
 
 
+@pytest.mark.parametrize(
+    ("condition", "value", "is_from_table"),
+    [
+        ("j < 9", "cos(float64(j))", True),
+        ("(i + j) < 14", "cos(p[j])", True),
+        ("int32(t[]) < 2", "cos(float64(j))", True),
+        ("int32(t[] + p[0]) < 2", "cos(float64(j))", False),
+        ("p[j] < 9.0:float64", "cos(float64(j))", False),
+        ("x[i, j] < 9.0:float64", "cos(float64(j))", False),
+        ("(i + j) < 3", "cos(p[j * 2])", False),
+    ],
+    ids=["border", "triangle", "position", "data", "columns", "all data", "out of range elsewhere"],
+)
+def test_values_under_conditions_on_positions_get_tables(
+    condition: str, value: str, is_from_table: bool
+) -> None:
+    between = f"t[] = floor(cos(float64(j) * 0.4:float64)) if ({condition}) {{ y[i, j] = {value} }}"
+    text = tabulated(value="0.0:float64", between=between, window="0 .. 0")
+    assert ("y[i, j] = table" in text) == is_from_table
+    assert ("y[i, j] = cos(" in text) != is_from_table
+
+
 def test_large_tables_are_those_of_functions_and_elements() -> None:
     def text(value: str) -> str:
         kernel = f"""kernel k(x: float32[8, {20_000}]) -> (y) {{

@@ -18,6 +18,9 @@ product of variables picks, as `cosine[k * t % n]`, go into tables, too. So do f
 integers, as quantised weights are: for these two parallel loops are swapped if only one of them
 changes the weights.
 
+What a condition on data guards stays: it may run seldom. One on positions, as at the border of an
+image, holds for most of them.
+
 Values are followed through the variables that hold them, up to those that the loop does not change.
 What they read exists also where the loop does not run. A loop over a window, whose begin is data
 but whose length is bounded, has a dimension of that length: weights of a resize are
@@ -163,7 +166,7 @@ class _Frame:
     Attributes:
       loop: the loop.
       depth: the number of loops around it.
-      conditions: the number of conditions around it.
+      conditions: the number of conditions on data around it.
       changing: what the loop declares or stores.
       length: the most iterations, if the loop is a window that data may move; else None.
       bounds: of such a loop, in terms of what each loop around does not change.
@@ -215,6 +218,8 @@ class _Tables:
     def __init__(self, kernel: Kernel) -> None:
         self._names = Names(kernel)
         self._frames: list[_Frame] = []
+        self._conditions = 0
+        self._of_positions: set[str] = set()
         self.depths: dict[str, int] = {}
 
     def body(
@@ -263,14 +268,13 @@ class _Tables:
         """Returns a loop with its tables around it."""
         (inside,) = scope.inside(loop)
         changing = stored_in(loop.body) | declared_in(loop.body)
-        conditions = len(scope.path) - len(scope.loops)
         length = _window(loop, scope.ranges)
         bounds: list[tuple[Expr | None, Expr | None]] = []
         if length is not None:
             for outer, held in zip(self._frames, values, strict=True):
                 begin = self._value(outer, held, loop.begin, scope)
                 bounds.append((begin, self._value(outer, held, loop.end, scope)))
-        frame = _Frame(loop, len(self._frames), conditions, changing, length, bounds)
+        frame = _Frame(loop, len(self._frames), self._conditions, changing, length, bounds)
         self._frames.append(frame)
         body, _ = self.body(loop.body, inside, (*values, {}))
         self._frames.pop()
@@ -295,11 +299,24 @@ class _Tables:
                 values = self._for_all(values, self._after, (store,), scope)
             kept = ({**held, **each} for each, held in zip(values, after, strict=True))
             return stores, tuple(kept)
+        conditions = self._conditions
+        self._conditions += not self._is_of_positions(stmt.condition, scope, values)
         then, otherwise = (
             self.body(part, inside, values)[0]
             for part, inside in zip((stmt.then, stmt.otherwise), scope.inside(stmt), strict=True)
         )
+        self._conditions = conditions
         return (with_parts(stmt, then=then, otherwise=otherwise),), after
+
+    def _is_of_positions(self, condition: Expr, scope: Scope, values: tuple[_Values, ...]) -> bool:
+        """Returns whether a condition is a function of loop variables only, as one of borders."""
+        if not self._frames:
+            return False
+        value = self._value(self._frames[0], values[0], condition, scope)
+        return value is not None and self._reads_positions(value)
+
+    def _reads_positions(self, value: Expr) -> bool:
+        return all(load.buffer in self._of_positions for load in loads(value))
 
     def _after_branches(self, frame: _Frame, values: _Values, stmt: If, scope: Scope) -> _Values:
         """Returns what variables hold after a condition."""
@@ -399,9 +416,8 @@ class _Tables:
           values: the value in terms of what each loop around does not change; None if unknown.
           scope: the scope of the value.
         """
-        conditions = len(scope.path) - len(scope.loops)
         for frame, value in zip(self._frames, values, strict=True):
-            if value is None or frame.conditions < conditions:
+            if value is None or frame.conditions < self._conditions:
                 continue
             if not _is_worth_a_table(value):
                 continue
@@ -450,6 +466,8 @@ class _Tables:
         shape = tuple(axis.size for axis in axes)
         table = Buffer(self._names.fresh("table"), shape, value.dtype)
         self.depths[table.name] = frame.depth
+        if self._reads_positions(value):
+            self._of_positions.add(table.name)
         loops: list[For] = []
         at: list[Expr] = []
         begins: dict[str, Expr] = {}
