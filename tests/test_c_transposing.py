@@ -96,7 +96,7 @@ def image(
 @pytest.fixture
 def eager() -> Iterator[None]:
     """Small kernels are changed, too."""
-    small: Any = {"_FEWEST_COLUMNS": 2, "_FEWEST_READS": 1, "_FEWEST_IN_TILES": 1}
+    small: Any = {"_FEWEST_COLUMNS": 2, "FEWEST_READS": 1, "_FEWEST_IN_TILES": 1}
     with mock.patch.multiple(c_transposing, FEWEST_WAITING=1, **small):
         yield
 

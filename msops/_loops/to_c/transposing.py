@@ -23,15 +23,13 @@ channels as its last axis. The sums become those of an image whose channels come
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TypeVar
+from collections.abc import Sequence
+from dataclasses import replace
 
 from msops._loops.analysis.costs import computed, fixed_trips, mean_trips
 from msops._loops.analysis.updates import Update, update_of
-from msops._loops.ir.building import element_of, integer
+from msops._loops.ir.building import element_of
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     Buffer,
@@ -44,7 +42,6 @@ from msops._loops.ir.nodes import (
     Local,
     Stmt,
     Store,
-    Var,
 )
 from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import (
@@ -53,7 +50,6 @@ from msops._loops.ir.walk import (
     declared_in,
     loads,
     map_accesses,
-    rewrite_all,
     rewrite_loops,
     statements,
     stored_in,
@@ -62,15 +58,14 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
+from msops._loops.to_c.axis_copies import FEWEST_READS, AxisCopies, Factor, factor_of
 from msops._loops.to_c.blocks import can_swap, in_blocks, is_alike
 from msops._loops.to_c.packing import fill_once
 from msops._loops.to_c.products import DTYPES, MOST_OPERATIONS, products_of
 from msops._loops.to_c.sinking import sunk
-from msops._loops.to_c.strides import coefficient, offset, stride
+from msops._loops.to_c.strides import coefficient, stride
 from msops._loops.to_c.sums import FEWEST_WAITING
 from msops._loops.to_c.widening import Widening, in_arrays, without_locals
-
-A = TypeVar("A")
 
 _FEWEST_COLUMNS = 16
 """Columns, or terms, that fill vectors."""
@@ -78,48 +73,23 @@ _FEWEST_IN_TILES = 32
 """Terms of sums in tiles that gain from vectors in common; see windows.py for short sums."""
 _MOST_BYTES = 1 << 12
 """Bytes of the sums of a row: those of a tile's rows stay in the first-level cache."""
-_FEWEST_READS = 32
-"""Reads of each element of a factor: with so many, copying it takes a small share of the time."""
-_LINE = 16
-"""Elements that are copied together: those of a line of memory."""
 
 
 def transpose_factors(kernel: Kernel) -> Kernel:
     """Returns the kernel with such sums in vectors over outer loops."""
     transposing = _Transposing(kernel)
     changed = rewrite_loops(kernel, transposing.loop, "parallel")
-    if not transposing.copies:
+    if not transposing.copies.made:
         return kernel
-    filled = fill_once(changed.body, transposing.copies)
+    filled = fill_once(changed.body, transposing.copies.made)
     return unique_names(simplify(with_body(changed, filled)))
-
-
-@dataclass(frozen=True)
-class _Factor:
-    """A load whose elements for neighbouring columns are apart.
-
-    Attributes:
-      load: the load.
-      axis: the axis of its array along which columns go.
-    """
-
-    load: Load
-    axis: int
-
-    def moved_axes(self, axes: tuple[A, ...]) -> tuple[A, ...]:
-        """Returns what belongs to the axes of the array, with that of the columns last."""
-        return (*axes[: self.axis], *axes[self.axis + 1 :], axes[self.axis])
-
-    def elements(self, buffers: Mapping[str, Buffer]) -> int:
-        """Returns the size of the array."""
-        return math.prod(buffers[self.load.buffer].shape)
 
 
 class _Transposing:
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._names = Names(kernel)
-        self.copies: set[str] = set()
+        self.copies = AxisCopies(self._names, buffers_of(kernel))
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a nest of parallel loops; None to look inside of it."""
@@ -166,7 +136,7 @@ class _Transposing:
 
     def _factors(
         self, columns: For, nest: Sequence[For], body: tuple[Stmt, ...], scope: Scope
-    ) -> set[_Factor]:
+    ) -> set[Factor]:
         """Returns the factors of sums whose columns are apart; none if vectors gain nothing.
 
         Args:
@@ -183,13 +153,13 @@ class _Transposing:
             return set()
         read = [load for load in loads(update.term) if load.buffer not in changing]
         steps = {load: stride(load, columns.var, scope.buffers) for load in read}
-        factors = {_factor(load, columns) for load, step in steps.items() if step not in (0, 1)}
+        factors = {factor_of(load, columns) for load, step in steps.items() if step not in (0, 1)}
         terms = math.prod(mean_trips(part, scope.ranges) for part in path)
         if not factors or 0 not in steps.values() or terms < FEWEST_WAITING:
             return set()
         runs = terms * math.prod(mean_trips(part, scope.ranges) for part in nest)
         are_read_often = all(
-            factor and runs >= _FEWEST_READS * factor.elements(scope.buffers) for factor in factors
+            factor and runs >= FEWEST_READS * factor.elements(scope.buffers) for factor in factors
         )
         return {factor for factor in factors if factor} if are_read_often else set()
 
@@ -224,23 +194,12 @@ class _Transposing:
     # Rewriting.
 
     def _in_columns(
-        self, columns: For, nest: Sequence[For], body: tuple[Stmt, ...], factors: set[_Factor]
+        self, columns: For, nest: Sequence[For], body: tuple[Stmt, ...], factors: set[Factor]
     ) -> tuple[Stmt, ...]:
         """Returns a nest with a loop over columns innermost, and copies of the factors."""
         inner, own = without_locals(body)
         names = {buffer.name for buffer in own}
-        copies: dict[tuple[str, int], Buffer] = {}
-        instead: dict[Expr, Expr] = {}
-        for factor in sorted(factors, key=lambda factor: (factor.load.buffer, factor.axis)):
-            source = self._buffers[factor.load.buffer]
-            key = (source.name, factor.axis)
-            if key not in copies:
-                shape = factor.moved_axes(source.shape)
-                name = self._names.fresh(f"{source.name}_columns")
-                copies[key] = Buffer(name, shape, source.dtype)
-            at = factor.moved_axes(factor.load.indices)
-            instead[factor.load] = Load(copies[key].name, at, source.dtype)
-        inner = rewrite_all(inner, lambda part: instead.get(part, part))
+        inner, copies = self.copies.read(factors, inner)
         trips = fixed_trips(columns) or 0
         size = min(trips, _MOST_BYTES // max(itemsize(buffer.dtype) for buffer in own))
 
@@ -256,35 +215,7 @@ class _Transposing:
             run = block(columns)
         else:
             run = (in_blocks(columns, size, self._names, lambda part, _: block(part)),)
-        for (name, axis), copy in copies.items():
-            run = (Local(copy, (self._filling(self._buffers[name], axis, copy), *run)),)
-            self.copies.add(copy.name)
-        return run
-
-    @functools.cached_property
-    def _buffers(self) -> dict[str, Buffer]:
-        return buffers_of(self._kernel)
-
-    def _filling(self, source: Buffer, axis: int, copy: Buffer) -> Stmt:
-        """Returns the loops that copy an array with one axis as the last."""
-        at = [Var(self._names.fresh(f"{source.name}_{n}")) for n in range(len(source.shape))]
-        load = Load(source.name, tuple(at), source.dtype)
-        moved = _Factor(load, axis)
-        store: Stmt = Store(copy.name, moved.moved_axes(load.indices), load)
-        *outer, last = moved.moved_axes(
-            tuple(
-                For(var.name, integer(0), integer(size), (), "parallel")
-                for var, size in zip(at, source.shape, strict=True)
-            )
-        )
-
-        def line(block: For, _: Var) -> tuple[Stmt, ...]:
-            run: tuple[Stmt, ...] = (with_parts(block, body=(store,)),)
-            for part in reversed(outer):
-                run = (with_parts(part, body=run),)
-            return run
-
-        return in_blocks(last, _LINE, self._names, line)
+        return self.copies.filled(copies, run)
 
 
 def _tells_apart(index: Expr, var: str) -> bool:
@@ -337,14 +268,6 @@ def _is_short(term: Expr, columns: For) -> bool:
     moving = [part for part in computed(term) if columns.var in variables(part)]
     is_function = any(isinstance(part, FunctionCall) for part in moving)
     return not is_function and sum(not isinstance(part, Load) for part in moving) <= MOST_OPERATIONS
-
-
-def _factor(load: Load, columns: For) -> _Factor | None:
-    """Returns a load that moves with columns along one axis; None if it moves in another way."""
-    axes = [n for n, at in enumerate(load.indices) if columns.var in variables(at)]
-    if len(axes) != 1 or offset(load.indices[axes[0]], columns.var) is None:
-        return None
-    return _Factor(load, axes[0])
 
 
 def _nest(loop: For) -> tuple[list[For], tuple[Stmt, ...]]:
