@@ -4,6 +4,9 @@ A loop becomes a task: a function over a range of its iterations. A struct holds
 variables of its surroundings. The program that opens the library fills the slot that
 `ms_parallel_for` calls. With an empty slot, or little to do, the calling thread runs the whole
 range at once.
+
+The loops of a block are a function that gcc does not inline: inlined, it multiplies its guesses of
+how often nested loops run until they overflow, and leaves in loops what it takes to be seldom run.
 """
 
 from __future__ import annotations
@@ -69,7 +72,8 @@ def task_text(number: int, captured: Sequence[Captured], body: list[str]) -> str
             *indented(fields),
             "};",
             "",
-            f"static int ms_block_{number}({parameters}int64_t ms_begin, int64_t ms_end) {{",
+            f"static __attribute__((noinline)) int ms_block_{number}({parameters}int64_t ms_begin, "
+            "int64_t ms_end) {",
             *indented(body),
             "}",
             "",
