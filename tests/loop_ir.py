@@ -162,6 +162,7 @@ from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
 from msops._loops.to_c.stepping import step_over_iterations
+from msops._loops.to_c.strided_sums import sum_side_by_side
 from msops._loops.to_c.tables import tabulate_values
 from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.tiling import tile_crossing_loops
@@ -380,6 +381,7 @@ __all__ = [
     "sum_columns",
     "sum_in_lanes",
     "sum_in_variables",
+    "sum_side_by_side",
     "sum_under_masks",
     "tabulate_values",
     "tile_crossing_loops",

@@ -84,6 +84,7 @@ from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
 from msops._loops.to_c.stepping import step_over_iterations
+from msops._loops.to_c.strided_sums import sum_side_by_side
 from msops._loops.to_c.tables import tabulate_values
 from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.tiling import tile_crossing_loops
@@ -165,6 +166,7 @@ PASSES_IN_PLACE: Passes = (
     ("unroll short loops", unroll_short_loops),
     ("defer NaN tests", defer_nan_tests),
     ("update later elements", update_later_elements),
+    ("sum side by side", sum_side_by_side),
     ("move parallel loops out", move_parallel_loops_out),
     ("sink parallel loops", sink_parallel_loops),
     ("tile crossing loops", tile_crossing_loops),

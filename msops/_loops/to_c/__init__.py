@@ -22,6 +22,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     unrolling.py     short inner loops, written out as statements
     networks.py      networks and chains of extremes that look for NaN only where values leave
     eliminating.py   sums over earlier elements, as updates of the later ones
+    strided_sums.py  sums whose elements are apart in memory, in arrays where they are not
     outwards.py      parallel loops that move around serial ones
     sinking.py       parallel loops that move innermost
     tiling.py        tiles of two parallel loops that cross through memory
@@ -58,6 +59,7 @@ What the passes share:
     column_loops.py     loops that sum columns (columns)
     sums.py             sums that fit tiles, and the sizes of tiles (products)
     tiles.py            statements of one sum in a tile (products)
+    axis_copies.py      arrays with another axis last (transposing, strided_sums)
     packing.py          factors of products in the order of their tiles (products)
     choosing.py         choices of values instead of conditions (lanes)
     copying.py          local copies of elements that are read often (lanes)

@@ -77,6 +77,11 @@ def is_of_its_own(name: str, loop: For) -> bool:
     return any(len(set(axis)) == 1 and moves(axis[0]) for axis in axes)
 
 
+def tells_apart(index: Expr, var: str) -> bool:
+    """Returns whether an index differs between any two iterations of a loop."""
+    return bool(coefficient(index, var)) and variables(index) == {var} and not loads(index)
+
+
 def stride(access: Load | Store, var: str, buffers: Mapping[str, Buffer]) -> int | None:
     """Returns the number of elements by which an access moves with a variable; None if uneven.
 

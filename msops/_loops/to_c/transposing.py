@@ -63,7 +63,7 @@ from msops._loops.to_c.blocks import can_swap, in_blocks, is_alike
 from msops._loops.to_c.packing import fill_once
 from msops._loops.to_c.products import DTYPES, MOST_OPERATIONS, products_of
 from msops._loops.to_c.sinking import sunk
-from msops._loops.to_c.strides import coefficient, stride
+from msops._loops.to_c.strides import stride, tells_apart
 from msops._loops.to_c.sums import FEWEST_WAITING
 from msops._loops.to_c.widening import Widening, in_arrays, without_locals
 
@@ -118,7 +118,7 @@ class _Transposing:
         around = [part.var for part in scope.loops if part.kind == "parallel"]
         inner = {part.var for part in statements(body) if isinstance(part, For)}
         # No other iteration may touch an element that this one only reads and writes back.
-        is_own = all(any(_tells_apart(at, var) for at in element.indices) for var in around)
+        is_own = all(any(tells_apart(at, var) for at in element.indices) for var in around)
         if not is_own or inner & variables(element) or not all(map(update_of, stores)):
             return body
         total = Buffer(self._names.fresh("total"), (), element.dtype)
@@ -216,11 +216,6 @@ class _Transposing:
         else:
             run = (in_blocks(columns, size, self._names, lambda part, _: block(part)),)
         return self.copies.filled(copies, run)
-
-
-def _tells_apart(index: Expr, var: str) -> bool:
-    """Returns whether an index differs between any two iterations of a loop."""
-    return bool(coefficient(index, var)) and variables(index) == {var} and not loads(index)
 
 
 def _may_be_columns(columns: For, nest: Sequence[For], body: tuple[Stmt, ...]) -> bool:
