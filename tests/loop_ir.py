@@ -18,6 +18,7 @@ from typing import Any
 from msops._base.dtypes import as_dtype
 from msops._loops import pipeline
 from msops._loops.analysis.bounds import check_bounds
+from msops._loops.analysis.contents import contents
 from msops._loops.analysis.kinds import Kinds, find_kinds
 from msops._loops.analysis.polyhedral import counts
 from msops._loops.analysis.polyhedral import library as isl
@@ -280,6 +281,7 @@ __all__ = [
     "compute_invariants_once",
     "compute_picks_ahead",
     "compute_repeats_once",
+    "contents",
     "contract",
     "count_bits",
     "count_operations",

@@ -76,7 +76,7 @@ def unwrapped_range(expr: Expr, ranges: Ranges) -> Range | None:
         case FunctionCall(function="abs", args=(operand,)):
             low, high = range_of(operand, ranges)
             return (max(low, -high, 0), max(-low, high))
-        case Load(buffer=name, indices=()):
+        case Load(buffer=name):
             return ranges.get(name)
         case Cast(operand=operand) if operand.dtype in INTEGERS or operand.dtype == "bool":
             return range_of(operand, ranges)

@@ -16,6 +16,7 @@ import numpy as np
 
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.bounds import Index
+from msops._loops.analysis.contents import contents
 from msops._loops.diagnostics import point
 from msops._loops.ir.algebra import is_power_of_2
 from msops._loops.ir.formulas import evaluate, is_name, uses
@@ -129,7 +130,7 @@ class Values:
         self._dialect = dialect
         self.helpers: dict[str, str] = {}
         self.checks: list[str] = []
-        self.ranges: dict[str, Range] = {}
+        self.ranges: dict[str, Range] = contents(kernel)
         self.buffers = {buffer.name: buffer for buffer in (*kernel.parameters, *kernel.buffers)}
         self.variables: set[str] = set()
         self._stored: dict[str, list[Expr]] = {}
