@@ -18,7 +18,6 @@ from typing import Any
 from msops._base.dtypes import as_dtype
 from msops._loops import pipeline
 from msops._loops.analysis.bounds import check_bounds
-from msops._loops.analysis.contents import contents
 from msops._loops.analysis.kinds import Kinds, find_kinds
 from msops._loops.analysis.polyhedral import counts
 from msops._loops.analysis.polyhedral import library as isl
@@ -44,6 +43,7 @@ from msops._loops.gradient.normalise import keep_decisions, make_indices_explici
 from msops._loops.gradient.reverse import reverse
 from msops._loops.gradient.rules import RULES as GRADIENT_RULES
 from msops._loops.ir import scalars
+from msops._loops.ir.contents import contents
 from msops._loops.ir.formulas import evaluate
 from msops._loops.ir.functions import FUNCTIONS, Function
 from msops._loops.ir.nodes import (
@@ -84,6 +84,7 @@ from msops._loops.ir.walk import (
     map_bodies,
     own_expressions,
     statements,
+    visit,
 )
 from msops._loops.oracle.interpret import interpret
 from msops._loops.oracle.parse import parse_body, parse_expr, parse_kernel
@@ -395,6 +396,7 @@ __all__ = [
     "verify",
     "version_loops_over_data",
     "version_ragged_rows",
+    "visit",
     "widen_sums",
     "write_fresh_results",
     "write_out_stages",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from loop_ir import contents, interpret, parse_kernel
+from loop_ir import contents, interpret, parse_kernel, visit
 
 from msops import Custom
 
@@ -33,6 +33,8 @@ def found(first: str, then: str = "") -> dict[str, tuple[int, int]]:
         ("a[i] = x[i] % 10", "b[j] = a[a[j]]", {"a": (0, 9), "b": (0, 9)}),
         ("a[i] = b[i]", "b[j] = a[j] b[3] = 7", {"a": (0, 7), "b": (0, 7)}),
         ("a[i] = i", "a[j] = min(a[a[j]], j)", {"a": (0, 19)}),
+        ("n[] = max(x[i], 3)", "serial k in n[] .. min(x[j], 9) { a[j] = k }",
+         {"a": (0, 8), "n": (0, 2**31 - 1)}),
         ("a[i] = int32(floor(y[i]))", "b[j] = 2", {"b": (0, 2)}),
         ("a[i] = i", "n[] = n[] + 1 b[j] = n[]", {"a": (0, 19)}),
         ("a[i] = x[i]", "b[j] = a[j]", {}),
@@ -40,12 +42,19 @@ def found(first: str, then: str = "") -> dict[str, tuple[int, int]]:
         ("x[i] = 1", "a[j] = x[j]", {"b": (0, 0), "n": (0, 0)}),
     ],
     ids=["a permutation", "by a variable", "negative", "remainders", "a cycle", "a forest",
-         "floats",
-         "a counter", "data", "grows", "an input"],
+         "a window", "floats", "a counter", "data", "grows", "an input"],
 )  # fmt: skip
 def test_intervals(first: str, then: str, intervals: dict[str, tuple[int, int]]) -> None:
     zero = {name: (0, 0) for name in "abn" if f"{name}[" not in first + then}
     assert found(first, then) == {**zero, **intervals}
+
+
+def test_bounds_in_variables_say_where_a_loop_is() -> None:
+    kernel = parse_kernel(
+        TEXT.format(first="n[] = x[i] % 7", then="serial k in n[] .. 9 { a[k] = 1 }")
+    )
+    (inside,) = [scope for stmt, scope in visit(kernel) if len(scope.loops) == 2]
+    assert inside.ranges == {"j": (0, 19), "k": (0, 8)}
 
 
 VALUES = st.sampled_from(

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 from msops._loops.ir.building import integer
+from msops._loops.ir.contents import contents
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -194,17 +195,20 @@ class Scope:
         them each condition holds.
       depths: for each enclosing local the number of loops around it.
       outer: the scope of the statement around; None for the body of a kernel.
+      contents: returns the intervals of variables that bounds of loops may be made of.
     """
 
     buffers: Mapping[str, Buffer]
     path: tuple[For | If, ...] = ()
     depths: Mapping[str, int] = dataclasses.field(default_factory=dict)
     outer: Scope | None = None
+    contents: Callable[[], Ranges] = dict
 
     @staticmethod
     def of(kernel: Kernel) -> Scope:
         """Returns the scope of the body of a kernel."""
-        return Scope({b.name: b for b in (*kernel.parameters, *kernel.buffers)})
+        buffers = {b.name: b for b in (*kernel.parameters, *kernel.buffers)}
+        return Scope(buffers, contents=functools.cache(lambda: contents(kernel)))
 
     @functools.cached_property
     def loops(self) -> tuple[For, ...]:
@@ -219,7 +223,10 @@ class Scope:
     @functools.cached_property
     def ranges(self) -> Ranges:
         """The interval of the variable of each enclosing loop."""
-        return nested_ranges(self.loops, {})
+        if not any(loads(bound) for loop in self.loops for bound in (loop.begin, loop.end)):
+            return nested_ranges(self.loops, {})
+        ranges = nested_ranges(self.loops, self.contents())
+        return {loop.var: ranges[loop.var] for loop in self.loops}
 
     def inside(self, stmt: Stmt) -> tuple[Scope, ...]:
         """Returns the scope of each body of a statement in this scope."""

@@ -16,9 +16,9 @@ import numpy as np
 
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.bounds import Index
-from msops._loops.analysis.contents import contents
 from msops._loops.diagnostics import point
 from msops._loops.ir.algebra import is_power_of_2
+from msops._loops.ir.contents import contents
 from msops._loops.ir.formulas import evaluate, is_name, uses
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
