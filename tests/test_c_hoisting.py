@@ -117,3 +117,64 @@ def test_variables_that_stay_keep_their_scopes() -> None:
 def test_other_variables_stay(parts: dict[str, str]) -> None:
     kernel = rows(**parts)
     assert hoist_variables(kernel).body == kernel.body
+
+
+MASKED = """kernel masked(x: float32[8, 90], t: float32[8, 3], n: int32[8]) -> (out) {{
+  buffer out: float32[8, 90]
+  buffer kept: float32[8, 3]
+  {outer} {{
+    local own: float32[3] {{
+      {kind} j in 0 .. 90 {{
+        {before}
+        if (x[i, j] > 0.0:float32) {{ out[i, j] = {value} }}
+      }}
+    }}
+  }}
+}}"""
+MASKED_PARTS = {
+    "outer": "parallel i in 0 .. 8", "kind": "parallel", "before": "",
+    "value": "t[i, 2] * (x[i, j] + t[i, 2])",
+}  # fmt: skip
+
+
+def masked(**parts: str) -> Kernel:
+    return parse_kernel(MASKED.format(**{**MASKED_PARTS, **parts}))
+
+
+def test_elements_that_only_conditions_read_are_held() -> None:
+    text = body_of(arranged(hoist_variables, masked()))
+    assert text[text.index("local held") :] == textwrap.dedent("""\
+        local held: float32[] {
+              held[] = t[i, 2]
+              parallel j in 0 .. 90 {
+                if (x[i, j] > 0.0:float32) {
+                  out[i, j] = held[] * (x[i, j] + held[])
+                }
+              }
+            }
+          }
+        }""")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"value": "t[i + 3, 1]"},
+        {"value": "t[i, j % 3]"},
+        {"value": "kept[i, 1]", "before": "kept[i, j % 3] = x[i, j]", "kind": "serial"},
+        {"value": "t[i, 1]", "kind": "serial"},
+        {"value": "t[int32(kept[i, 0]) % 3, 1]", "before": "kept[i, 0] = x[i, j]"},
+        {"value": "own[1]"},
+        {"before": "local z: float32[3] { if (x[i, j] < 0.0:float32) { out[i, j] = z[1] } }",
+         "value": "1.0:float32"},
+        {"value": "t[3, 1]", "outer": "if (n[3] > 0)"},
+        {"value": "x[i, j]"},
+    ],
+    ids=["may not exist", "of the loop", "stored", "in an order", "picked by what is stored",
+         "a local array", "an array of an iteration", "outermost", "of lanes"],
+)  # fmt: skip
+def test_other_elements_stay(parts: dict[str, str]) -> None:
+    kernel = masked(**{"outer": "parallel i in 0 .. 8", **parts})
+    if "outer" in parts:
+        kernel = parse_kernel(MASKED.format(**{**MASKED_PARTS, **parts}).replace("i, j", "0, j"))
+    assert hoist_variables(kernel).body == kernel.body

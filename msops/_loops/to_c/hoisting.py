@@ -8,7 +8,9 @@
     }                                        }
 
 Compilers do so with arithmetic. gcc leaves choices inside, as that of the nearest integer for a
-float, and makes no vectors of a loop with a condition that is the same for all lanes.
+float, and makes no vectors of a loop with a condition that is the same for all lanes. Nor does it
+read before a loop what only a condition inside of it reads, as the element may not exist. So
+elements that do exist are held in variables.
 """
 
 from __future__ import annotations
@@ -17,12 +19,17 @@ from collections import Counter
 from collections.abc import Iterator
 
 from msops._loops.analysis.costs import fixed_trips
-from msops._loops.ir.nodes import For, Kernel, Local, Stmt, Store
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Local, Stmt, Store
+from msops._loops.ir.ranges import exists
 from msops._loops.ir.walk import (
     Scope,
+    bodies,
+    declared_in,
     is_innermost,
     loads,
     loads_in,
+    rewrite_all,
     rewrite_loops,
     statements,
     stored_in,
@@ -30,12 +37,15 @@ from msops._loops.ir.walk import (
     with_parts,
     within_locals,
 )
+from msops._loops.to_c.vectors import may_run_in_vectors
 from msops._loops.to_c.widening import without_locals
 
 
 def hoist_variables(kernel: Kernel) -> Kernel:
     """Returns the kernel with such variables around innermost loops inside of others."""
-    return rewrite_loops(kernel, _hoist)
+    names = Names(kernel)
+    hoisted = rewrite_loops(kernel, _hoist)
+    return rewrite_loops(hoisted, lambda loop, scope: _hold(loop, scope, names))
 
 
 def _hoist(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
@@ -84,3 +94,30 @@ def _unchanged(body: tuple[Stmt, ...], loop: For, own: set[str]) -> Iterator[Sto
             changing.discard(stmt.buffer)
             yield stmt
         loaded |= {load.buffer for load in loads_in((stmt,))}
+
+
+def _hold(loop: For, scope: Scope, names: Names) -> tuple[Stmt, ...] | None:
+    """Returns a loop with the elements in variables that it reads under conditions alone."""
+    if not may_run_in_vectors(loop) or not scope.loops:
+        return None
+    branches = (stmt for stmt in statements(loop.body) if isinstance(stmt, If))
+    masked = (load for stmt in branches for body in bodies(stmt) for load in loads_in(body))
+    changing = stored_in(loop.body) | declared_in(loop.body)
+    held: dict[Expr, Buffer] = {}
+    for load in dict.fromkeys(masked):
+        parts = (load, *(part for index in load.indices for part in loads(index)))
+        is_fixed = loop.var not in variables(load) and changing.isdisjoint(p.buffer for p in parts)
+        # Of local arrays compilers see that elements exist.
+        is_given = load.buffer not in scope.depths
+        if is_given and is_fixed and exists(load, scope.ranges, scope.buffers):
+            held[load] = Buffer(names.fresh("held"), (), load.dtype)
+    if not held:
+        return None
+
+    def instead(part: Expr) -> Expr:
+        return Load(held[part].name, (), part.dtype) if part in held else part
+
+    run: tuple[Stmt, ...] = (with_parts(loop, body=rewrite_all(loop.body, instead)),)
+    for element, variable in held.items():
+        run = (Local(variable, (Store(variable.name, (), element), *run)),)
+    return run
