@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 import textwrap
 
 import numpy as np
 import pytest
-from loop_ir import Kernel, compute_picks_ahead, parse_kernel
+from loop_ir import Const, For, Kernel, compute_picks_ahead, parse_kernel
 from test_c_arrangement import arranged, body_of
 
 from msops import Custom
@@ -90,9 +91,22 @@ def test_rows_of_their_own_get_indices_ahead_of_what_is_added() -> None:
     assert "b[k, at[k]] = b[k, at[k]] + 1" in second
 
 
+def test_elements_may_be_a_few_apart() -> None:
+    text = text_of(value="(int32(x[3 * k] + x[(3 * k) + 1]) + 2)")
+    assert text.startswith("buffer b: int32[12]\nbuffer c: float32[700]\nlocal at: int32[40]")
+
+
+def test_a_loop_may_be_a_block_of_iterations() -> None:
+    text = bins(span="(p * 20) .. ((p * 20) + 20)")
+    outer = For("p", Const(0, "int32"), Const(2, "int32"), text.body, "serial")
+    blocks = dataclasses.replace(text, body=(outer,))
+    assert "local at: int32[20]" in body_of(arranged(compute_picks_ahead, blocks))
+
+
 @pytest.mark.parametrize(
     "parts",
     [
+        {"value": "int32(x[6 * k])"},
         {"kind": "parallel", "store": "c[at[] % 8] = x[k]"},
         {"span": "0 .. 15"},
         {"span": "0 .. n[0]"},
@@ -105,8 +119,8 @@ def test_rows_of_their_own_get_indices_ahead_of_what_is_added() -> None:
         {"between": "if (n[k] > 0) { at[] = 0 }"},
     ],
     ids=[
-        "in any order", "short", "of any length", "integers", "gathered", "of what is stored",
-        "no index", "a variable that changes", "a loop inside", "a condition",
+        "far apart", "in any order", "short", "of any length", "integers", "gathered",
+        "of what is stored", "no index", "a variable that changes", "a loop inside", "a condition",
     ],
 )  # fmt: skip
 def test_other_loops_stay(parts: dict[str, str]) -> None:

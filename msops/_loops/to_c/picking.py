@@ -11,7 +11,8 @@ No compiler makes vectors of a loop that adds to elements which data pick, as tw
 same: histograms, and votes for lines and circles. Nor does gcc if each iteration adds to a row of
 its own, but under a condition. What comes before the first such store gets a loop of its own, block
 by block. That gains where floats become integers, as scalar code compares each with the range of
-the integers, and where what these floats are made of lies side by side.
+the integers, and where what these floats are made of lies side by side, or nearly: the coordinates
+of a point are few.
 """
 
 from __future__ import annotations
@@ -20,7 +21,6 @@ import dataclasses
 import itertools
 from collections.abc import Sequence
 
-from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
@@ -51,6 +51,7 @@ from msops._loops.ir.walk import (
     with_value,
     within_locals,
 )
+from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.blocks import in_blocks, index, with_index
 from msops._loops.to_c.strides import stride
 from msops._loops.to_c.widening import without_locals
@@ -58,6 +59,8 @@ from msops._loops.to_c.widening import without_locals
 _BLOCK = 256
 """Iterations whose indices are kept together, on the stack."""
 _FEWEST_TRIPS = 16
+_FURTHEST = 4
+"""Elements between those of neighbouring iterations."""
 
 
 def compute_picks_ahead(kernel: Kernel) -> Kernel:
@@ -65,8 +68,8 @@ def compute_picks_ahead(kernel: Kernel) -> Kernel:
     names = Names(kernel)
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        trips = fixed_trips(loop)
-        if trips is None or trips < _FEWEST_TRIPS:
+        least, trips = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
+        if least != trips or trips < _FEWEST_TRIPS:
             return None
         if not is_innermost(loop):
             return None
@@ -147,7 +150,7 @@ def _are_picks(ahead: Sequence[Stmt], rest: tuple[Stmt, ...], loop: For, scope: 
         picked
         and any(isinstance(part, Cast) and _is_rounding(part) for part in parts)
         and all(
-            stride(part, loop.var, scope.buffers) in (0, 1)
+            stride(part, loop.var, scope.buffers) in range(_FURTHEST + 1)
             for part in parts
             if isinstance(part, Load) and part.buffer in scope.buffers
         )
