@@ -285,6 +285,8 @@ def test_histograms_are_sums_of_parts(
     verify(after)
     assert "s_parts" in kernel_text(after)
     assert ("local s_part" in kernel_text(after)) == (most_local_bytes > 0)
+    count = int(re.findall(r"buffer s_parts: \w+\[(\d+)", kernel_text(after))[0])
+    assert (count <= 4) == (most_local_bytes == 0)
     inputs = exact_inputs(kernel)
     assert loops_that_meet(after, inputs) == set()
     # Some indices are out of range: what is stored there is dropped.

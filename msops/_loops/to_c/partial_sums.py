@@ -60,6 +60,9 @@ from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.strides import coefficient, step
 
 _MOST_PARTS = 16
+_MOST_LARGE_PARTS = 4
+"""Parts that are too large for locals. Where few of the terms are added, as under conditions, each
+part takes as long as its share of the terms."""
 _MOST_LOCAL_BYTES = 1 << 15
 """The first-level cache holds a local of this size. A larger part is summed where it is kept, since
 copying it takes as long as adding it up."""
@@ -152,7 +155,7 @@ class _SplittingReductions:
         inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
         is_open = any(loads(bound) for stmt in inner for bound in (stmt.begin, stmt.end))
         most = min(
-            _MOST_PARTS,
+            _MOST_PARTS if all(map(_is_local, sums)) else _MOST_LARGE_PARTS,
             int(_SHARE * trips / elements) if is_open else trips,
             int(seconds / cost.BLOCK_SECONDS),
             int(_SHARE * seconds / per_part),
@@ -183,7 +186,7 @@ class _SplittingReductions:
         def inside(block: For, number: Var) -> tuple[Stmt, ...]:
             body = block.body
             for buffer in sums:
-                if is_local(buffer):
+                if _is_local(buffer):
                     body = with_buffer(body, buffer.name, part[buffer].name)
                 else:
                     name = parts[buffer].name
@@ -192,9 +195,6 @@ class _SplittingReductions:
             for buffer, op in sums.items():
                 stmts = kept(buffer, op, number, stmts)
             return stmts
-
-        def is_local(buffer: Buffer) -> bool:
-            return size_bytes(buffer) <= _MOST_LOCAL_BYTES
 
         def kept(
             buffer: Buffer, op: BinaryOp, number: Var, stmts: tuple[Stmt, ...]
@@ -207,7 +207,7 @@ class _SplittingReductions:
                     buffer.shape, lambda at: Store(all_parts, (number, *at), value(at))
                 )
 
-            if not is_local(buffer):
+            if not _is_local(buffer):
                 return (store(lambda at: start), *stmts)
             clear = self._nest(buffer.shape, lambda at: Store(local, at, start))
             keep = store(lambda at: Load(local, at, buffer.dtype))
@@ -234,6 +234,10 @@ class _SplittingReductions:
         for axis, extent in zip(reversed(axes), reversed(shape), strict=True):
             stmt = For(axis, integer(0), integer(extent), (stmt,), "parallel")
         return stmt
+
+
+def _is_local(buffer: Buffer) -> bool:
+    return size_bytes(buffer) <= _MOST_LOCAL_BYTES
 
 
 def _are_apart(touched: Sequence[Load | Store], loop: For) -> bool:
