@@ -43,7 +43,6 @@ from msops._loops.gradient.normalise import keep_decisions, make_indices_explici
 from msops._loops.gradient.reverse import reverse
 from msops._loops.gradient.rules import RULES as GRADIENT_RULES
 from msops._loops.ir import scalars
-from msops._loops.ir.contents import contents
 from msops._loops.ir.formulas import evaluate
 from msops._loops.ir.functions import FUNCTIONS, Function
 from msops._loops.ir.nodes import (
@@ -79,6 +78,7 @@ from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.text import body_text, expr_text, kernel_text
 from msops._loops.ir.walk import (
     accesses_in,
+    contents,
     expressions,
     loads,
     map_bodies,

@@ -8,6 +8,7 @@ operators.py   operators: signs, dtypes of results
 scalars.py     what an operation on single values means
 text.py        a kernel as text
 ranges.py      values an index can have
+contents.py    values that variables and arrays of integers can have
 building.py    nodes whose dtype follows from their operands
 algebra.py     nodes with what is trivial left out: products with 1, sums with 0
 mirror.py      variables of loops counted from the last iteration

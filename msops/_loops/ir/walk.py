@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 from msops._loops.ir.building import integer
-from msops._loops.ir.contents import contents
+from msops._loops.ir.contents import held_ranges
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -39,7 +39,8 @@ from msops._loops.ir.nodes import (
     Var,
     Within,
 )
-from msops._loops.ir.ranges import Ranges, nested_ranges
+from msops._loops.ir.operators import INTEGERS
+from msops._loops.ir.ranges import Range, Ranges, nested_ranges
 
 A = TypeVar("A", Load, Store)
 T = TypeVar("T", bound=Stmt)
@@ -251,6 +252,19 @@ class Scope:
 def visit(kernel: Kernel) -> list[tuple[Stmt, Scope]]:
     """Returns all statements with the scope of each, a statement before those inside it."""
     return _visit(kernel.body, Scope.of(kernel))
+
+
+def contents(kernel: Kernel) -> dict[str, Range]:
+    """Returns intervals of what variables and arrays of integers hold, by name.
+
+    Parameters are not in it, nor what may hold any number of its dtype.
+    """
+    locals_ = (stmt.buffer for stmt in statements(kernel.body) if isinstance(stmt, Local))
+    dtypes = {b.name: b.dtype for b in (*kernel.buffers, *locals_) if b.dtype in INTEGERS}
+    if not dtypes:
+        return {}
+    stores = [(stmt, scope.loops) for stmt, scope in visit(kernel) if isinstance(stmt, Store)]
+    return held_ranges(dtypes, [each for each in stores if each[0].buffer in dtypes])
 
 
 def _visit(body: tuple[Stmt, ...], scope: Scope) -> list[tuple[Stmt, Scope]]:

@@ -18,7 +18,6 @@ from msops._base.dtypes import as_dtype
 from msops._loops.analysis.bounds import Index
 from msops._loops.diagnostics import point
 from msops._loops.ir.algebra import is_power_of_2
-from msops._loops.ir.contents import contents
 from msops._loops.ir.formulas import evaluate, is_name, uses
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
@@ -48,7 +47,7 @@ from msops._loops.ir.ranges import (
     range_of_stores,
     unwrapped_range,
 )
-from msops._loops.ir.walk import accesses_in, expressions, statements
+from msops._loops.ir.walk import accesses_in, contents, expressions, statements
 from msops._loops.to_c.text.dialect import Declaration, Dialect
 from msops._loops.to_c.text.helpers import fill
 from msops._loops.to_c.text.names import choose_names
