@@ -122,7 +122,7 @@ from msops._loops.pipeline import (
 )
 from msops._loops.pipeline import run as run_passes
 from msops._loops.specialisation import Specialisation, Stages
-from msops._loops.to_c import CSource, alternating, c_source, fusing, partial_sums
+from msops._loops.to_c import CSource, alternating, c_source, fusing, partial_sums, strided_sums
 from msops._loops.to_c import columns as c_columns
 from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c import transposing as c_transposing
@@ -380,6 +380,7 @@ __all__ = [
     "statements",
     "step_over_iterations",
     "steps_text",
+    "strided_sums",
     "sum_ahead",
     "sum_columns",
     "sum_in_lanes",

@@ -9,11 +9,10 @@ from unittest import mock
 
 import numpy as np
 import pytest
-from loop_ir import Kernel, parse_kernel, sum_side_by_side
+from loop_ir import Kernel, parse_kernel, strided_sums, sum_side_by_side
 from test_c_arrangement import arranged_apart, body_of
 
 from msops import Custom
-from msops._loops.to_c import strided_sums
 
 TEXT = """kernel k(x: float32[9, 40], w: float32[{channels}, 9], n: int32[40]) -> (out, z) {{
   buffer out: float32[{channels}, 40]

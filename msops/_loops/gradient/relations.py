@@ -147,7 +147,8 @@ def _joined(
 
     body = tuple(change(tree.body))
     seeds = {d.seed.buffer: d.seed for d in derivatives.values()}
-    stand_ins = [Buffer(_USE, (), "int32")]
+    # Of a dtype for which nothing looks at what is stored.
+    stand_ins = [Buffer(_USE, (), "float64")]
     stand_ins += [Buffer(n, (0,) * len(seed.indices), seed.dtype) for n, seed in seeds.items()]
     stand_ins += [Buffer(d.result.buffer, (), d.result.dtype) for d in derivatives.values()
                   if d.result]  # fmt: skip

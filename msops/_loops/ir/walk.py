@@ -263,8 +263,12 @@ def contents(kernel: Kernel) -> dict[str, Range]:
     dtypes = {b.name: b.dtype for b in (*kernel.buffers, *locals_) if b.dtype in INTEGERS}
     if not dtypes:
         return {}
-    stores = [(stmt, scope.loops) for stmt, scope in visit(kernel) if isinstance(stmt, Store)]
-    return held_ranges(dtypes, [each for each in stores if each[0].buffer in dtypes])
+    stores = [
+        (stmt, scope.loops)
+        for stmt, scope in visit(kernel)
+        if isinstance(stmt, Store) and stmt.buffer in dtypes
+    ]
+    return held_ranges(dtypes, stores)
 
 
 def _visit(body: tuple[Stmt, ...], scope: Scope) -> list[tuple[Stmt, Scope]]:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.ir.nodes import For, Kernel, Stmt
 from msops._loops.ir.ranges import Range, loop_range, range_of
-from msops._loops.ir.walk import loads, visit, with_body, with_parts
+from msops._loops.ir.walk import loads, statements, visit, with_body, with_parts
 
 _MAX_COUNT = 1 << 40
 # A loop whose bounds depend on others stays inside a thread if it runs for fewer of its points.
@@ -124,11 +124,12 @@ def loop_of_one_thread(kernel: Kernel) -> For | None:
     Args:
       kernel: as it is printed as CUDA C.
     """
-    alone = tuple(stmt for stmt in kernel.body if grid_of(stmt) is None)
+    alone = statements(tuple(stmt for stmt in kernel.body if grid_of(stmt) is None))
     wide = (
         stmt
-        for stmt, scope in visit(with_body(kernel, alone))
+        for stmt, scope in visit(kernel)
         if isinstance(stmt, For)
+        and any(stmt is part for part in alone)
         and stmt.kind == "parallel"
         and mean_trips(stmt, scope.ranges) >= _WARP
     )
