@@ -700,7 +700,16 @@ def test_matrices_of_other_shapes_are_other_kernels() -> None:
 def test_an_expression_of_many_terms_is_an_error_that_says_what_to_do() -> None:
     func = define(f"def k(a):\n    a[0] = {' + '.join(['a[0]'] * 900)}\n    return a")
     with pytest.raises(
-        BuildError, match="one nested deeper, of several hundred operations"
+        BuildError, match="nested deeper: an expression of several hundred operations"
     ) as error:
         Custom(func, func_type="akg")
-    assert "Split it over several statements, or write a loop." in str(error.value)
+    assert "Split the expression over several statements, or write a loop" in str(error.value)
+
+
+def test_a_loop_of_many_variables_is_an_error_that_says_what_to_do() -> None:
+    lines = "".join(f"        t{n} = t{n - 1} + a[0]\n" for n in range(1, 400))
+    head = "def k(a):\n    for i in range(4):\n        t0 = a[i]\n"
+    func = define(f"{head}{lines}        a[i] = t399\n    return a")
+    with pytest.raises(BuildError, match="a loop with more than a hundred variables") as error:
+        Custom(func, func_type="akg")(np.ones(4, np.float32))
+    assert "keep variables that are alike in an array" in str(error.value)

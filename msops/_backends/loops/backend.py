@@ -192,9 +192,11 @@ def _depth_reported(who: str) -> Iterator[None]:
     except RecursionError:
         raise BuildError.explained(
             who,
-            f"expected expressions that Python can walk within {sys.getrecursionlimit()} "
-            "calls; got one nested deeper, of several hundred operations",
-            "Split it over several statements, or write a loop.",
+            f"expected a kernel that Python can walk within {sys.getrecursionlimit()} calls; got "
+            "one nested deeper: an expression of several hundred operations, or a loop with more "
+            "than a hundred variables",
+            "Split the expression over several statements, or write a loop; keep variables that "
+            "are alike in an array.",
         ) from None
 
 

@@ -53,7 +53,7 @@ REFUSED: dict[type[ast.AST], tuple[str, str]] = {
         (ast.Import, ast.ImportFrom),
         ("an import", "The functions of the language need none; capture numbers from outside."),
     ),
-    ast.List: ("a list", "Write a tuple: (n, m)."),
+    ast.List: ("a list", "Write a tuple: (n, m). For an array: allocate((n,), dtype)."),
     ast.AnnAssign: ("an annotated assignment", "Leave the annotation out: x = value."),
     ast.NamedExpr: ("':='", "Assign in a statement of its own."),
     ast.Starred: ("'*' unpacking", "Write the elements one by one."),
