@@ -123,10 +123,10 @@ def estimated_trips(loop: For, scope: Scope) -> float:
 
 
 def window_length(loop: For) -> int | None:
-    """Returns the most iterations between x - 2 and x + 4, whatever x is; None for other loops.
+    """Returns the most iterations of a window, as from x - 2 to x + 4; None for other loops.
 
-    Where one of the bounds wraps, and not the other, there are none. Both are sums of 32 bits:
-    `affine` takes no wider ones apart.
+    If only one of the bounds wraps, the loop does not run. Both are sums of 32 bits: `affine` takes
+    no wider ones apart.
     """
     begins, ends = _sides("max", loop.begin), list(_sides("min", loop.end))
     lengths = [

@@ -147,7 +147,7 @@ def _joined(
 
     body = tuple(change(tree.body))
     seeds = {d.seed.buffer: d.seed for d in derivatives.values()}
-    # Of a dtype for which nothing looks at what is stored.
+    # Values of any dtype are stored to it. The contents of a buffer of floats are not analysed.
     stand_ins = [Buffer(_USE, (), "float64")]
     stand_ins += [Buffer(n, (0,) * len(seed.indices), seed.dtype) for n, seed in seeds.items()]
     stand_ins += [Buffer(d.result.buffer, (), d.result.dtype) for d in derivatives.values()

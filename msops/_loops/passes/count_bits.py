@@ -4,8 +4,8 @@
       n[] = n[] + (((x[i] ^ y[i]) >> b) & 1)   ->   n[] = n[] + popcount((x[i] ^ y[i]) & 2147483647)
     }
 
-Processors and XLA have an instruction for it. Compilers of C recognise only loops that end with the
-last 1.
+Processors and XLA have an instruction for it. C compilers recognise only loops that clear the
+lowest 1 of a word until none is left.
 """
 
 from __future__ import annotations

@@ -83,7 +83,7 @@ class AxisCopies:
         return changed, [copy.name for copy in copies.values()]
 
     def filled(self, names: Collection[str], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        """Returns statements within some copies, which are filled before."""
+        """Returns statements in the scope of some copies, after what fills these."""
         for name in names:
             factor, copy = self._sources[name]
             body = (Local(copy, (self._filling(factor, copy), *body)),)

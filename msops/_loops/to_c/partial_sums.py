@@ -61,8 +61,8 @@ from msops._loops.to_c.strides import coefficient, step
 
 _MOST_PARTS = 16
 _MOST_LARGE_PARTS = 4
-"""Parts that are too large for locals. Where few of the terms are added, as under conditions, each
-part takes as long as its share of the terms."""
+"""Parts that are too large for locals. Clearing and adding up such a part takes longer than its
+terms if these are few, as under a condition that seldom holds."""
 _MOST_LOCAL_BYTES = 1 << 15
 """The first-level cache holds a local of this size. A larger part is summed where it is kept, since
 copying it takes as long as adding it up."""

@@ -190,7 +190,7 @@ class _Axis:
       var: the variable of the loop that it is for.
       first: the iteration of its first element.
       size: the number of elements.
-      end: where the window ends, which may have fewer iterations; None if the loop is none.
+      end: the end of a window, which may come before `size` iterations; None for other loops.
     """
 
     var: str
