@@ -168,6 +168,21 @@ def test_threads_share_the_zeros_of_a_large_result(tmp_path):
     assert not y.any()
 
 
+def test_threads_share_the_copy_of_a_large_parameter(tmp_path):
+    kernel = parse_kernel("""kernel inside(x: float64[721, 901]) -> (x) {
+      parallel i in 1 .. 720 {
+        parallel j in 1 .. 900 { x[i, j] = x[i, j] * 3.0:float64 }
+      }
+    }""")
+    arranged, source = shipped(kernel, 0)
+    assert source.text.count("ms_copy, (void*[]){params[1], params[0]})") == 1
+    x = np.random.default_rng(0).integers(1, 5, (721, 901)).astype(np.float64)
+    (y,) = call(build_together(tmp_path, [source]), arranged, source, [x])
+    want = x.copy()
+    want[1:-1, 1:-1] *= 3
+    np.testing.assert_array_equal(y, want)
+
+
 # Operations, on all values where there are few, against numpy's or the interpreter's.
 
 

@@ -30,11 +30,23 @@ static void ms_huge_pages(void* memory, uint64_t size) {
 #endif
 }"""
 
-_ZERO = """
+_SHARED_BYTES = 1 << 20
+"""The fewest bytes of an array that are worth a thread where zeros or a copy fill it."""
+
+_FILLS = {
+    "ms_zero": """
 static int ms_zero(void* to, int64_t begin, int64_t end) {
   memset((char*)to + begin, 0, end - begin);
   return 0;
-}"""
+}""",
+    "ms_copy": """
+static int ms_copy(void* arrays, int64_t begin, int64_t end) {
+  char* const* const to_and_source = arrays;
+  memcpy(to_and_source[0] + begin, to_and_source[1] + begin, end - begin);
+  return 0;
+}""",
+}
+"""By name, the tasks of threads that share filling an array."""
 
 
 @dataclass(frozen=True)
@@ -84,14 +96,15 @@ def c_source(
     }
     body_function = _body_function(printer, list(pointers), body)
     large = _large_results(kernel, storage)
+    entry = _entry(symbol, storage, large, list(pointers.values()), is_shared=bool(printer.tasks))
     parts = [
         *([HUGE_PAGES.strip()] if large else []),
         *values.helpers.values(),
         *([PARALLEL_FOR.strip()] if printer.tasks else []),
-        *([_ZERO.strip()] if printer.tasks and any(p.start == "zero" for p in large) else []),
+        *(function.strip() for name, function in _FILLS.items() if f", {name}, " in entry),
         *printer.tasks,
         body_function,
-        _entry(symbol, storage, large, list(pointers.values()), is_shared=bool(printer.tasks)),
+        entry,
         *([_messages(symbol, values.checks)] if values.checks else []),
     ]
     text = "\n\n".join(parts)
@@ -133,15 +146,14 @@ def _entry(
       storage: the place of each buffer.
       large: the placements of large results.
       positions: of the arguments of the body.
-      is_shared: threads share the loops of the kernel, and so the zeros of large results.
+      is_shared: threads share the loops of the kernel, and so the filling of arrays.
     """
-    shared = large if is_shared else []
     arguments = ", ".join(f"params[{position}]" for position in positions)
     lines = [
         *(f"ms_huge_pages(params[{p.position}], {size_bytes(p.buffer)});" for p in large),
-        *(line for placement in storage.placements for line in _preparation(placement, shared)),
+        *(line for p in storage.placements for line in _preparation(p, is_shared=is_shared)),
         f"const int code = ms_body({arguments});",
-        *(_copy(to, source, size) for to, source, size in storage.repeats),
+        *(_copy(*repeat, is_shared=is_shared) for repeat in storage.repeats),
         "return code;",
     ]
     head = f"int {symbol}("
@@ -155,7 +167,7 @@ def _entry(
     )
 
 
-def _preparation(placement: Placement, shared: list[Placement]) -> list[str]:
+def _preparation(placement: Placement, *, is_shared: bool) -> list[str]:
     """Returns the lines that prepare a buffer before the body runs."""
     if placement.start not in ("copy", "zero"):
         return []
@@ -164,15 +176,18 @@ def _preparation(placement: Placement, shared: list[Placement]) -> list[str]:
         return []
     if placement.start == "copy":
         # A result that is also a parameter may have the parameter's buffer.
-        copy = _copy(placement.position, placement.source, size)
+        copy = _copy(placement.position, placement.source, size, is_shared=is_shared)
         return [f"if (params[{placement.position}] != params[{placement.source}]) {copy}"]
     to = f"params[{placement.position}]"
-    if placement in shared:
-        return [f"ms_parallel_for(0, {size}, {_LARGE_BYTES // 4}, ms_zero, {to});"]
+    if is_shared and size > _SHARED_BYTES:
+        return [f"ms_parallel_for(0, {size}, {_SHARED_BYTES}, ms_zero, {to});"]
     return [f"memset({to}, 0, {size});"]
 
 
-def _copy(to: int, source: int, size: int) -> str:
+def _copy(to: int, source: int, size: int, *, is_shared: bool) -> str:
+    if is_shared and size > _SHARED_BYTES:
+        arrays = f"(void*[]){{params[{to}], params[{source}]}}"
+        return f"ms_parallel_for(0, {size}, {_SHARED_BYTES}, ms_copy, {arrays});"
     return f"memcpy(params[{to}], params[{source}], {size});"
 
 
