@@ -20,15 +20,18 @@ A. Zaks, "Outer-Loop Vectorization - Revisited for Short SIMD Architectures", PA
 from __future__ import annotations
 
 import math
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import For, If, Kernel, Load, Local, Stmt, Store
+from msops._loops.ir.ranges import Ranges, loop_range
 from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
+    accesses_of,
+    bodies,
     buffers_of,
     loads,
     loads_in,
@@ -46,7 +49,7 @@ from msops._loops.to_c.lane_groups import FEWEST_LANES, in_lanes
 from msops._loops.to_c.owning import with_arrays_of_own
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.strides import stride
-from msops._loops.to_c.work import LEAST_WORK, work
+from msops._loops.to_c.work import LEAST_WORK, work, work_in_loops
 
 _FEWEST_LEFT = 8
 """Rows left over by whole groups that are worth a group of their own."""
@@ -80,7 +83,7 @@ class _Lanes:
         def rows(*, may_be_nested: bool) -> tuple[Stmt, ...] | None:
             around: list[For | If] = []
             body = self._prepared(chosen.body, chosen, inside, around, may_be_nested)
-            if not around:
+            if not around or not self._pays(body, around, inside.ranges):
                 return None
             ends = conditions_to_go_on(loop.body)
             return in_lanes(loop, body, around, ends, scope, self._names, _FEWEST_LEFT)
@@ -172,6 +175,37 @@ class _Lanes:
             dtypes = {stmt.value.dtype for stmt in inside if isinstance(stmt, Store)}
             return fetched == 0 and dtypes.isdisjoint(SUMMED_IN_FLOAT32)
         return work(inside) >= LEAST_WORK * max(fetched, bool(picked))
+
+    @staticmethod
+    def _pays(body: tuple[Stmt, ...], around: Sequence[For | If], ranges: Ranges) -> bool:
+        """Returns whether rows compute more than is picked from their arrays beside them.
+
+        Elements that data pick are far apart where those of all lanes lie beside each other.
+        """
+        rows = {id(row) for row in around}
+        kept = {
+            part.buffer.name
+            for part in statements(body)
+            if isinstance(part, Local) and part.buffer.shape
+        }
+
+        def gain(part: tuple[Stmt, ...], ranges: Ranges) -> float:
+            total = 0.0
+            for stmt in part:
+                if id(stmt) in rows:
+                    total += work_in_loops((stmt,), ranges)
+                elif isinstance(stmt, For):
+                    within = {**ranges, stmt.var: loop_range(stmt, ranges)}
+                    total += mean_trips(stmt, ranges) * gain(stmt.body, within)
+                else:
+                    total += sum(gain(inner, ranges) for inner in bodies(stmt))
+                    total -= sum(
+                        access.buffer in kept and any(map(loads, access.indices))
+                        for access in accesses_of(stmt)
+                    )
+            return total
+
+        return gain(body, ranges) >= 0
 
     def _is_fetched(self, access: Load | Store, loop: For, picked: Set[Load | Store]) -> bool:
         """Returns whether an access takes longer for each lane than it took in a row by itself.
