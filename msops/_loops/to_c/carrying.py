@@ -7,15 +7,18 @@
                                               d[j + 1] = carried[] } }
 
 The next iteration then waits for f, not for memory to be written and read again. Compilers do the
-same only where they see that no other access comes in between. For the same reason a variable holds
-an element of the stored array if all iterations of a parallel loop read it.
+same only where they see that no other access comes in between. If an iteration then changes the
+element under conditions, it changes the variable, and one store follows: of such conditions
+compilers make choices of values. For the same reason a variable holds an element of the stored
+array if all iterations of a parallel loop read it.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
 
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
@@ -33,21 +36,23 @@ from msops._loops.ir.nodes import (
 from msops._loops.ir.ranges import Ranges, exists
 from msops._loops.ir.walk import (
     Scope,
+    accesses_in,
     accesses_of,
     expressions,
     is_innermost,
     loads,
     loads_in,
+    map_bodies,
     rewrite,
     rewrite_all,
     rewrite_loops,
     rewrite_statements,
     statements,
+    stored_in,
     substitute,
-    unconditional_stores,
 )
 from msops._loops.passes.simplify_expressions import simplified
-from msops._loops.to_c.apart import are_same
+from msops._loops.to_c.apart import are_apart, are_same
 from msops._loops.to_c.blocks import if_it_runs
 
 
@@ -72,25 +77,96 @@ def carry_elements(kernel: Kernel) -> Kernel:
     return rewrite_loops(kernel, change)
 
 
-def _carried(loop: For, inside: Scope) -> dict[Store, Load]:
-    """Returns stores of a loop, each with the load that always reads it one iteration later."""
+@dataclass(frozen=True)
+class _Changes:
+    """What stores to one array, among statements that stand beside each other.
+
+    Attributes:
+      before: the statements before the first store.
+      first: the first store.
+      more: the statements after it, up to the last that stores to the array.
+      after: the statements after these.
+    """
+
+    before: tuple[Stmt, ...]
+    first: Store
+    more: tuple[Stmt, ...]
+    after: tuple[Stmt, ...]
+
+    def are_of_one_element(self, loop: For, ranges: Ranges) -> bool:
+        """Returns whether all stores of a loop to the array change one element, and here.
+
+        Between them no load may read this element by other indices.
+        """
+        name, indices = self.first.buffer, self.first.indices
+        accesses = [access for access in accesses_in(self.more) if access.buffer == name]
+        stores = [s for s in statements(loop.body) if isinstance(s, Store) and s.buffer == name]
+        return len(stores) == 1 + sum(isinstance(a, Store) for a in accesses) and all(
+            a.indices == indices or (isinstance(a, Load) and are_apart(a.indices, indices, ranges))
+            for a in accesses
+        )
+
+    def in_variable(self, variable: Buffer) -> tuple[Stmt, ...]:
+        """Returns the statements with the element in a variable until all have changed it."""
+        name, indices = self.first.buffer, self.first.indices
+        new = Load(variable.name, (), variable.dtype)
+
+        def read(part: Expr) -> Expr:
+            is_it = isinstance(part, Load) and (part.buffer, part.indices) == (name, indices)
+            return new if is_it else part
+
+        def write(store: Store) -> tuple[Stmt, ...]:
+            if store.buffer != name:
+                return (store,)
+            return (dataclasses.replace(store, buffer=variable.name, indices=()),)
+
+        return (
+            *self.before,
+            *write(self.first),
+            *rewrite_statements(rewrite_all(self.more, read), write, Store),
+            dataclasses.replace(self.first, value=new),
+            *self.after,
+        )
+
+
+def _changes(buffer: str, body: tuple[Stmt, ...]) -> _Changes | None:
+    """Returns what stores to an array, beside the first store, if that is without condition."""
+    at = [number for number, stmt in enumerate(body) if buffer in stored_in((stmt,))]
+    if not at:
+        return None
+    match body[at[0]]:
+        case Local() as local:
+            return _changes(buffer, local.body)
+        case Store() as first:
+            end = at[-1] + 1
+            return _Changes(body[: at[0]], first, body[at[0] + 1 : end], body[end:])
+    return None
+
+
+def _carried(loop: For, inside: Scope) -> dict[str, Load]:
+    """Returns the arrays of such elements, each with the load that reads it one iteration later."""
+    found: dict[str, Load] = {}
     parts = statements(loop.body)
-    stored = Counter(part.buffer for part in parts if isinstance(part, Store))
-    found: dict[Store, Load] = {}
-    for store in unconditional_stores(loop.body):
-        is_shared = store.indices and store.buffer in inside.buffers
-        if not is_shared or stored[store.buffer] > 1 or any(map(loads, store.indices)):
-            continue
-        load = _read_next(store, loop, parts, inside)
-        if load is not None:
-            found[store] = load
+    for name in dict.fromkeys(part.buffer for part in parts if isinstance(part, Store)):
+        changes = _changes(name, loop.body)
+        if (
+            changes is not None
+            and name in inside.buffers
+            and changes.first.indices
+            and not any(map(loads, changes.first.indices))
+            and changes.are_of_one_element(loop, inside.ranges)
+        ):
+            load = _read_next(changes.first, loop, inside)
+            if load is not None:
+                found[name] = load
     return found
 
 
-def _read_next(store: Store, loop: For, parts: list[Stmt], inside: Scope) -> Load | None:
+def _read_next(store: Store, loop: For, inside: Scope) -> Load | None:
     """Returns the load that reads, in each iteration, what a store wrote one iteration before."""
     back = {loop.var: binary("sub", Var(loop.var), integer(1))}
     before = tuple(substitute(index, back) for index in store.indices)
+    parts = statements(loop.body)
     at = parts.index(store)
     for load in dict.fromkeys(loads_in(loop.body)):
         if (
@@ -105,27 +181,37 @@ def _read_next(store: Store, loop: For, parts: list[Stmt], inside: Scope) -> Loa
 
 
 def _in_variables(
-    loop: For, carried: Mapping[Store, Load], ranges: Ranges, names: Names
+    loop: For, carried: Mapping[str, Load], ranges: Ranges, names: Names
 ) -> tuple[Stmt, ...]:
-    """Returns a loop that reads some stores of the iteration before in variables."""
+    """Returns a loop that reads what the iteration before left in some elements in variables.
+
+    Args:
+      loop: the loop.
+      carried: by their array, the loads that read such elements.
+      ranges: of all variables in the loop.
+      names: the names of the kernel.
+    """
     variables = {load: Buffer(names.fresh("carried"), (), load.dtype) for load in carried.values()}
+
+    def keep(name: str, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        if any(isinstance(stmt, Store) and stmt.buffer == name for stmt in body):
+            changes = _changes(name, body)
+            assert changes is not None
+            return changes.in_variable(variables[carried[name]])
+        return tuple(
+            map_bodies(stmt, partial(keep, name)) if isinstance(stmt, Local) else stmt
+            for stmt in body
+        )
 
     def read(part: Expr) -> Expr:
         if isinstance(part, Load) and part in variables:
             return Load(variables[part].name, (), part.dtype)
         return part
 
-    def keep(store: Store) -> tuple[Stmt, ...]:
-        if store not in carried:
-            return (store,)
-        variable = variables[carried[store]]
-        new = Load(variable.name, (), variable.dtype)
-        return (
-            dataclasses.replace(store, buffer=variable.name, indices=()),
-            dataclasses.replace(store, value=new),
-        )
-
-    body = rewrite_all(rewrite_statements(loop.body, keep, Store), read)
+    body = loop.body
+    for name in carried:
+        body = keep(name, body)
+    body = rewrite_all(body, read)
     at = {loop.var: loop.begin}
     around: tuple[Stmt, ...] = (dataclasses.replace(loop, body=body),)
     for load, variable in variables.items():
