@@ -131,6 +131,7 @@ from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.apart import are_apart
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.columns import sum_columns
+from msops._loops.to_c.conditional_sums import add_choices
 from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
@@ -172,6 +173,7 @@ from msops._loops.to_c.transposing import transpose_factors
 from msops._loops.to_c.unrolling import unroll_short_loops
 from msops._loops.to_c.vectors import mark_vectors
 from msops._loops.to_c.versioning import version_loops_over_data
+from msops._loops.to_c.whole_conditions import evaluate_whole_conditions
 from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_c.workspaces import localise_temporaries, place_locals
@@ -259,6 +261,7 @@ __all__ = [
     "Var",
     "Within",
     "accesses_in",
+    "add_choices",
     "adjoint",
     "alternate_arrays",
     "alternating",
@@ -297,6 +300,7 @@ __all__ = [
     "drop_starts",
     "enter_serial_loops",
     "evaluate",
+    "evaluate_whole_conditions",
     "expand_carried",
     "expand_locals",
     "expr_text",

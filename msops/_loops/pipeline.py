@@ -51,6 +51,7 @@ from msops._loops.to_c.ahead import sum_ahead
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.columns import sum_columns
+from msops._loops.to_c.conditional_sums import add_choices
 from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
@@ -92,6 +93,7 @@ from msops._loops.to_c.transposing import transpose_factors
 from msops._loops.to_c.unrolling import unroll_short_loops
 from msops._loops.to_c.vectors import mark_vectors
 from msops._loops.to_c.versioning import version_loops_over_data
+from msops._loops.to_c.whole_conditions import evaluate_whole_conditions
 from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_c.workspaces import LOCAL_BYTES, localise_temporaries, place_locals
@@ -184,6 +186,7 @@ PASSES_IN_PLACE: Passes = (
     ("jam serial loops", jam_serial_loops),
     ("carry elements", carry_elements),
     ("sum in variables", sum_in_variables),
+    ("add choices", add_choices),
     ("version loops over data", version_loops_over_data),
     ("fuse rows", fuse_rows),
     ("partition loops", partition_loops),
@@ -199,6 +202,7 @@ PASSES_IN_PLACE: Passes = (
     ("mark vectors", mark_vectors),
     ("keep vectors in registers", keep_vectors_in_registers),
     ("mark early ends", mark_early_ends),
+    ("evaluate whole conditions", evaluate_whole_conditions),
 )
 """From a kernel with the kinds of its loops to the form that C is printed from, where a result may
 have the memory of a parameter."""
@@ -214,6 +218,7 @@ PASSES_TO_CUDA: Passes = (
     ("place locals", partial(place_locals, most_bytes=THREAD_BYTES)),
     ("mark grids", mark_grids),
     ("mark early ends", mark_early_ends),
+    ("evaluate whole conditions", evaluate_whole_conditions),
 )
 """From a kernel with the kinds of its loops to the form that CUDA C is printed from."""
 

@@ -37,6 +37,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     jamming.py       rows that run in order, side by side in one loop
     carrying.py      elements that one iteration hands to the next, in variables
     reductions.py    sums of innermost reductions, in variables
+    conditional_sums.py  sums of a term or zero, without a branch
     versioning.py    a version with proven indices for loops whose indices depend on data
     fusing.py        parallel loops that hand rows on, fused strip by strip
     stepping.py      loops that do something in every n-th iteration, without the others
@@ -50,6 +51,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     vectors.py       loops that run in vectors, marked for the compiler
     registers.py     local arrays that are values of vector types
     early_ends.py    loops that are left once their condition is false
+    whole_conditions.py  conditions of two cheap parts, without a branch between them
 
 What the passes share:
 

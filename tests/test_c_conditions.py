@@ -1,0 +1,134 @@
+"""Conditions that data decide, without branches: by text, and by what they compute."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loop_ir import (
+    Kernel,
+    add_choices,
+    evaluate_whole_conditions,
+    interpret,
+    parse_kernel,
+)
+from loop_native import build_together, call, shipped
+from random_examples import examples
+from test_c_arrangement import arranged
+from test_c_carrying import MORE, distances, lines_of
+
+
+def test_both_parts_of_a_condition_are_evaluated() -> None:
+    lines = lines_of(arranged(evaluate_whole_conditions, distances()))
+    assert "if ((a[i] == b[j - 1]) & (a[i - 1] == b[j])) {" in lines
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        MORE.replace("j - 2]", "b[j]]"),
+        MORE.replace("b[j - 1]", "b[a[j - 1]]"),
+        MORE.replace("(a[i] == b[j - 1])", "(i > j)"),
+        MORE.replace("(a[i - 1] == b[j])", "(cost[] > 0)"),
+        MORE.replace("a[i - 1] == b[j]", "t[j - 2, i] == b[j]"),
+        MORE.replace("b[j])", "b[j + 1])"),
+        MORE.replace("== b[j])", "== (((b[j] // 3) + (b[j] // 5)) // (b[j] // 7)))"),
+    ],
+    ids=["an element", "a pick", "positions", "variables", "columns", "outside", "divisions"],
+)
+def test_conditions_that_keep_their_branch(more: str) -> None:
+    kernel = distances(more=more)
+    assert evaluate_whole_conditions(kernel) is kernel
+
+
+NEAR = """kernel near(x: {dtype}[7, 30], w: {dtype}[30], at: int32[30]) -> (s) {{
+  buffer s: {dtype}[7]
+  parallel i in 0 .. 7 {{
+    local sum: {dtype}[] {{
+      {kind} b in 0 .. 30 {{
+        local q: {dtype}[] {{
+          q[] = x[i, b] - {half}
+          if ({condition}) {{ {update} }}
+        }}
+      }}
+      s[i] = sum[]
+    }}
+  }}
+}}"""
+PARTS = {
+    "dtype": "float64", "kind": "reduction", "half": "1.0:float64",
+    "condition": "q[] > 0.0:float64", "update": "sum[] = sum[] + (q[] * w[b])",
+}  # fmt: skip
+
+
+def near(**parts: str) -> Kernel:
+    return parse_kernel(NEAR.format(**{**PARTS, **parts}))
+
+
+@pytest.mark.parametrize("op", ["+", "-"])
+def test_a_cheap_term_is_a_choice(op: str) -> None:
+    kernel = near(update=f"sum[] = sum[] {op} (q[] * w[b])")
+    lines = lines_of(arranged(add_choices, kernel))
+    assert f"sum[] = sum[] {op} ((q[] > 0.0:float64) ? (q[] * w[b]) : 0.0:float64)" in lines
+
+
+DIVISIONS = "((q[] / w[b]) / ((q[] + 3.0:float64) / (w[b] + 5.0:float64)))"
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"kind": "serial"},
+        {"condition": "b > 9"},
+        {"update": "sum[] = sum[] * (q[] * w[b])"},
+        {"update": "q[] = q[] + w[b]"},
+        {"update": f"sum[] = sum[] + {DIVISIONS}"},
+        {"update": "sum[] = sum[] + w[at[b]]"},
+        {"update": "sum[] = sum[] + w[b + 1]"},
+        {"update": "s[i] = s[i] + q[]"},
+        {"update": "sum[] = sum[] + q[] w[b] = 0.0:float64"},
+        {"dtype": "int32", "half": "1", "condition": "q[] > 0"},
+    ],
+    ids=[
+        "in order", "positions", "a product", "its own", "long", "a pick", "outside", "an element",
+        "two", "integers",
+    ],
+)  # fmt: skip
+def test_terms_that_keep_their_branch(parts: dict[str, str]) -> None:
+    kernel = near(**parts)
+    assert add_choices(kernel) is kernel
+
+
+@settings(max_examples=examples(10))
+@given(st.integers(0, 2**32 - 1))
+def test_what_is_not_chosen_may_be_no_number(seed: int) -> None:
+    kernel = near()
+    rng = np.random.default_rng(seed)
+    x, w = (
+        rng.choice([0.0, 1.0, 3.0, np.nan, np.inf, -np.inf], (7, 30)),
+        rng.choice([1.0, np.inf], 30),
+    )
+    inputs = [x, w, np.zeros(30, np.int32)]
+    for got, want in zip(
+        interpret(add_choices(kernel), inputs), interpret(kernel, inputs), strict=True
+    ):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_c_without_branches_computes_what_the_interpreter_does(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    cases = [
+        (distances(), [rng.integers(0, 3, 9, np.int32), rng.integers(0, 3, 12, np.int32)]),
+        (near(), [rng.integers(-3, 4, (7, 30)) * 1.0, rng.integers(1, 4, 30) * 1.0,
+                  np.zeros(30, np.int32)]),
+    ]  # fmt: skip
+    sources = [shipped(kernel, number) for number, (kernel, _) in enumerate(cases)]
+    library = build_together(tmp_path, [source for _, source in sources])
+    for (kernel, inputs), (arranged_kernel, source) in zip(cases, sources, strict=True):
+        got_all = call(library, arranged_kernel, source, inputs)
+        for got, want in zip(got_all, interpret(kernel, inputs), strict=True):
+            np.testing.assert_array_equal(got, want)
+    assert " & (" in sources[0][1].text
