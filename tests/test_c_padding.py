@@ -79,6 +79,32 @@ def test_bounds_that_move_are_counted_from_zero(bounds: str, at: str) -> None:
     assert "p in 0 .. 3" in found
 
 
+LIFE = """kernel life(g: int32[40, 50]) -> (b) {{
+  buffer b: int32[40, 50]
+  parallel i in 0 .. 40 {{
+    parallel j in 0 .. 50 {{
+      local s: int32[] {{
+        serial r in max(i - 1, 0) .. min(i + 2, 40) {{
+          {steps}
+        }}
+        b[i, j] = s[]
+      }}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(("count", "is_split"), [(3, True), (25, True), (35, False)])
+def test_windows_in_order_are_counted_from_zero_too(count: int, is_split: bool) -> None:
+    steps = " ".join(f"s[] = (s[] ^ g[r, j]) * {n + 2}" for n in range(count))
+    text = body_of(arranged_apart(partition_windows, parse_kernel(LIFE.format(steps=steps))))
+    assert [line.strip() for line in text.splitlines() if "serial r" in line] == (
+        ["serial r in 0 .. 2 {", "serial r_1 in 0 .. 3 {", "serial r_2 in 38 .. 40 {"]
+        if is_split
+        else ["serial r in max(i - 1, 0) .. min(i + 2, 40) {"]
+    )
+
+
 FILTER = """kernel filter(a: float64[{n}], d: float64[{n}]) -> (k) {{
   buffer k: float64[3]
   parallel p in 0 .. 3 {{ reduction i in 0 .. {n} {{

@@ -52,6 +52,8 @@ _MOST_STATEMENTS = 40
 """Of a loop that is split along a window."""
 _MOST_STATEMENTS_AROUND = 22
 """Of one around windows: two such loops around 3 by 3 elements make nine copies."""
+_MOST_AROUND_BOUNDS = 32
+"""Of one around windows with their tests in the bounds, which are written out if they are whole."""
 _FEWEST_TERMS = 32
 """Of sums whose conditions are looked at."""
 _MOST_POSITIONS = 16
@@ -67,7 +69,9 @@ def partition_windows(kernel: Kernel) -> Kernel:
     if positions is kernel:
         return kernel
     along = rewrite_loops(simplify(unique_names(positions)), _along_window, "reduction")
-    counted = simplify(rewrite_loops(simplify(unique_names(along)), _from_zero, "reduction"))
+    counted = simplify(
+        rewrite_loops(simplify(unique_names(along)), _from_zero, "reduction", "serial")
+    )
     # Where its term was zero, what is left of a sum is no update.
     return simplify(with_body(counted, rewrite_statements(counted.body, _unless_idle, Store)))
 
@@ -82,7 +86,7 @@ def _from_zero(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     trips = fixed_trips(counted)
     if isinstance(loop.begin, Const) or trips is None or trips > _MOST_POSITIONS:
         return None
-    return (rewrite_inner_loops(counted, scope, _from_zero, "reduction"),)
+    return (rewrite_inner_loops(counted, scope, _from_zero, "reduction", "serial"),)
 
 
 def _around_windows(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
@@ -110,10 +114,14 @@ def _spans(loop: For, scope: Scope) -> list[Span]:
     span = fixed_span(loop)
     if span is None or not fixed_trips(loop):
         return []
-    if len(statements(loop.body)) > _MOST_STATEMENTS_AROUND:
+    count = len(statements(loop.body))
+    if count > _MOST_AROUND_BOUNDS:
         return []
     own = {loop.var: (span[0], span[1] - 1)}
-    is_long = _longest_sum(loop.body, {**scope.ranges, **own}) >= _FEWEST_TERMS
+    is_long = (
+        count <= _MOST_STATEMENTS_AROUND
+        and _longest_sum(loop.body, {**scope.ranges, **own}) >= _FEWEST_TERMS
+    )
     points = {
         point
         # Windows are written out only if their bounds are fixed.
