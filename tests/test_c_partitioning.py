@@ -216,3 +216,19 @@ def test_split_loops_mean_the_same(first: str, second: str) -> None:
 def test_split_steps_mean_the_same(statement: str) -> None:
     inner = re.sub(r"\[(.*?)\]", r"[\1, j]", statement)
     checked(steps(inner + " b[i, j] = b[i, j] + b[max(i - 1, 0), j]"), partition_steps)
+
+
+def narrow(operations: int, at: str = "i + 3", n: int = 40) -> Kernel:
+    """Returns a kernel that computes much at each element of a row."""
+    term = f"((i < {n - 3}) ? a[{at}] : 2.5:float32)"
+    for _ in range(operations):
+        term = f"(({term} * 3.0:float32) + 1.0:float32)"
+    return row(f"b[i] = {term}", n=n)
+
+
+def test_a_border_that_takes_longer_than_tests_in_vectors_is_none() -> None:
+    # The three elements at the border take as long as three vectors, of which the row is two.
+    kernel = narrow(16)
+    assert partition(kernel) is kernel
+    for split in (narrow(1), narrow(16, n=640), narrow(16, "min(i + 3, 38)")):
+        assert partition(split) is not split
