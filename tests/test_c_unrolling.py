@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 import pytest
-from loop_ir import parse_kernel, unroll_short_loops
+from loop_ir import Kernel, parse_kernel, unroll_short_loops
 from test_c_arrangement import arranged, body_of
 
 PRODUCTS = """kernel products(a: float32[{n}, 4, 4], b: float32[{n}, 4, {m}]) -> (c) {{
@@ -49,3 +49,40 @@ def test_a_row_that_fills_a_vector_stays_for_vectors() -> None:
 )
 def test_other_loops_become_statements(parts: dict[str, int], left: list[str]) -> None:
     assert loops(**parts) == left  # type: ignore[arg-type]
+
+
+CORNERS = """kernel corners(a: float32[{n}, 2], f: float32[{n}]) -> (c) {{
+  buffer c: float32[{n}]
+  parallel i in 0 .. {n} {{
+    reduction z in 0 .. 2 {{
+      local w: float32[] {{
+        w[] = {weight}
+        c[i] = c[i] + (w[] * a[i, z])
+      }}
+    }}
+  }}
+}}"""
+
+
+def corners(weight: str) -> Kernel:
+    return parse_kernel(CORNERS.format(n=9, weight=weight))
+
+
+def test_iterations_that_decide_a_condition_become_statements_with_their_variables() -> None:
+    kernel = corners("(z == 1) ? f[i] : (1.0:float32 - f[i])")
+    text = body_of(arranged(unroll_short_loops, kernel))
+    assert "?" not in text
+    assert [line.split(":")[0].strip() for line in text.splitlines() if "local" in line] == [
+        "local w",
+        "local w_1",
+    ]
+
+
+@pytest.mark.parametrize(
+    "weight",
+    ["f[i]", "(i == 1) ? f[i] : 2.0:float32", "(a[i, z] > 1.0:float32) ? f[i] : 2.0:float32"],
+    ids=["none", "of another loop", "of data"],
+)
+def test_iterations_with_variables_that_decide_nothing_stay(weight: str) -> None:
+    kernel = corners(weight)
+    assert unroll_short_loops(kernel) is kernel

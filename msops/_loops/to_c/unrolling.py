@@ -10,19 +10,26 @@ A loop over four neighbours inside of another short one stays: it fills a vector
 from __future__ import annotations
 
 from msops._loops.analysis.costs import fixed_span, fixed_trips
+from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import For, Kernel, Local, Stmt, Store
 from msops._loops.ir.walk import (
     Scope,
+    expressions,
     iterations,
+    loads,
+    own_expressions,
     rewrite_inner_loops,
     rewrite_loops,
     statements,
+    variables,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.strides import stride
 
 _MOST_TRIPS = 4
 _MOST_STATEMENTS = 16
+_MOST_DECIDED = 40
+"""Statements of iterations that decide conditions: of each condition one side is left."""
 _LANES = 4
 """Elements of a vector of float32 on every processor; of float64 with AVX."""
 
@@ -30,7 +37,7 @@ _LANES = 4
 def unroll_short_loops(kernel: Kernel) -> Kernel:
     """Returns the kernel with short innermost loops inside of others unrolled."""
     unrolled = rewrite_loops(kernel, _unrolled)
-    return kernel if unrolled is kernel else simplify(unrolled)
+    return kernel if unrolled is kernel else unique_names(simplify(unrolled))
 
 
 def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
@@ -43,12 +50,25 @@ def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     inner = statements(loop.body)
     if _fills_a_vector(loop, scope):
         return (loop,)
-    # Names are unique in a kernel, so statements that declare one cannot be repeated.
-    if any(isinstance(part, For | Local) for part in inner):
+    decides = _decides(loop)
+    if any(isinstance(part, For) or (isinstance(part, Local) and not decides) for part in inner):
         return (loop,)
-    if len(inner) * (span[1] - span[0]) > _MOST_STATEMENTS:
+    most = _MOST_DECIDED if decides else _MOST_STATEMENTS
+    if len(inner) * (span[1] - span[0]) > most:
         return (loop,)
     return iterations(loop, span)
+
+
+def _decides(loop: For) -> bool:
+    """Returns whether each iteration of a loop decides a condition in it."""
+    parts = (
+        part
+        for s in statements(loop.body)
+        for own in own_expressions(s)
+        for part in expressions(own)
+    )
+    conditions = [part for part in parts if part.dtype == "bool"]
+    return any(variables(part) == {loop.var} and not loads(part) for part in conditions)
 
 
 def _fills_a_vector(loop: For, scope: Scope) -> bool:
