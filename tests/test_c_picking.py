@@ -103,6 +103,61 @@ def test_a_loop_may_be_a_block_of_iterations() -> None:
     assert "local at: int32[20]" in body_of(arranged(compute_picks_ahead, blocks))
 
 
+GUARDED = """kernel bins(x: float32[700], n: int32[700]) -> (b, c) {{
+  buffer b: int32[12]
+  buffer c: float32[700]
+  reduction k in 0 .. 40 {{
+    if ({condition}) {{
+      local at: int32[] {{
+        at[] = {value}
+        {store}
+      }}
+    }} {otherwise}
+  }}
+}}"""
+GUARDED_PARTS = {**PARTS, "condition": "x[k] > 1.0:float32", "otherwise": ""}
+
+
+def guarded(**parts: str) -> Kernel:
+    return parse_kernel(GUARDED.format(**{**GUARDED_PARTS, **parts}))
+
+
+def test_indices_under_a_condition_are_computed_in_any_case() -> None:
+    text = body_of(arranged(compute_picks_ahead, guarded()))
+    assert text == textwrap.dedent("""\
+        buffer b: int32[12]
+        buffer c: float32[700]
+        local at: int32[40] {
+          local holds: int32[40] {
+            parallel k_1 in 0 .. 40 {
+              holds[k_1] = (x[k_1] > 1.0:float32) ? 1 : 0
+              at[k_1] = int32(x[k_1] * 2.0:float32) + 2
+            }
+            reduction k in 0 .. 40 {
+              if (holds[k] > 0) {
+                b[at[k]] = b[at[k]] + 1
+              }
+            }
+          }
+        }""")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"value": "int32(x[k + 690])", "condition": "k < 10"},
+        {"condition": "b[k % 12] < 3"},
+        {"condition": "x[6 * k] > 1.0:float32"},
+        {"value": "(int32(int64(n[k])) + 1)"},
+        {"otherwise": "else { b[0] = b[0] + 1 }"},
+    ],
+    ids=["may not exist", "of what is stored", "far apart", "integers", "two sides"],
+)
+def test_indices_that_stay_under_their_condition(parts: dict[str, str]) -> None:
+    kernel = guarded(**parts)
+    assert compute_picks_ahead(kernel) is kernel
+
+
 @pytest.mark.parametrize(
     "parts",
     [

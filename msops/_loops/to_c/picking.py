@@ -12,7 +12,7 @@ same: histograms, and votes for lines and circles. Nor does gcc if each iteratio
 its own, but under a condition. What comes before the first such store gets a loop of its own, block
 by block. That gains where floats become integers, as scalar code compares each with the range of
 the integers, and where what these floats are made of lies side by side, or nearly: the coordinates
-of a point are few.
+of a point are few. Under a condition they are computed in any case, and so is whether it holds.
 """
 
 from __future__ import annotations
@@ -22,27 +22,32 @@ import itertools
 from collections.abc import Sequence
 
 from msops._loops.analysis.updates import update_of
-from msops._loops.ir.building import integer
+from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     Buffer,
     Cast,
+    Const,
     Expr,
     For,
+    If,
     Kernel,
     Load,
     Local,
+    Select,
     Stmt,
     Store,
     Var,
 )
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import exists
 from msops._loops.ir.walk import (
     Scope,
     expressions,
     is_innermost,
     is_loaded,
     loads,
+    loads_in,
     own_expressions,
     rewrite_loops,
     statements,
@@ -73,9 +78,7 @@ def compute_picks_ahead(kernel: Kernel) -> Kernel:
             return None
         if not is_innermost(loop):
             return None
-        inner, variables = without_locals(loop.body)
-        ahead = _ahead(inner, loop, variables)
-        rest = inner[len(ahead) :]
+        ahead, rest, variables = _split(loop, scope, names)
         taken = stored_in(ahead)
         if taken & stored_in(rest) or not _are_picks(ahead, rest, loop, scope):
             return None
@@ -112,6 +115,37 @@ def compute_picks_ahead(kernel: Kernel) -> Kernel:
 
     changed = rewrite_loops(kernel, change)
     return kernel if changed.body == kernel.body else unique_names(changed)
+
+
+def _split(
+    loop: For, scope: Scope, names: Names
+) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...], Sequence[Buffer]]:
+    """Returns what of a loop may run ahead, the rest, and the locals of both.
+
+    Where a condition is around all of a body, its values may be computed in any case, and whether
+    it holds is one of them.
+    """
+    match loop.body:
+        case (If(condition=condition, then=then, otherwise=()) as branch,):
+            inner, variables = without_locals(then)
+            ahead = _ahead(inner, loop, variables)
+            (inside,) = scope.inside(loop)
+            read = [*loads(condition), *loads_in(ahead)]
+            changed = stored_in(loop.body) - stored_in(ahead)
+            own = {buffer.name for buffer in variables}
+            if ahead and all(
+                load.buffer not in changed
+                and (load.buffer in own or exists(load, inside.ranges, inside.buffers))
+                for load in read
+            ):
+                holds = Buffer(names.fresh("holds"), (), "int32")
+                is_held = Select(condition, Const(1, "int32"), Const(0, "int32"), "int32")
+                test = binary("gt", Load(holds.name, (), "int32"), Const(0, "int32"))
+                rest = with_parts(branch, condition=test, then=inner[len(ahead) :])
+                return (Store(holds.name, (), is_held), *ahead), (rest,), [holds, *variables]
+    inner, variables = without_locals(loop.body)
+    ahead = _ahead(inner, loop, variables)
+    return ahead, inner[len(ahead) :], variables
 
 
 def _ahead(body: tuple[Stmt, ...], loop: For, variables: Sequence[Buffer]) -> tuple[Stmt, ...]:
