@@ -136,6 +136,7 @@ from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
 from msops._loops.to_c.eliminating import update_later_elements
+from msops._loops.to_c.flags import set_flags_by_masks
 from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
@@ -368,6 +369,7 @@ __all__ = [
     "scalars",
     "separate_rows",
     "separate_searches",
+    "set_flags_by_masks",
     "share_among_threads",
     "share_extremes",
     "shrink_locals",

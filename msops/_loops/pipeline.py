@@ -56,6 +56,7 @@ from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
 from msops._loops.to_c.eliminating import update_later_elements
+from msops._loops.to_c.flags import set_flags_by_masks
 from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
@@ -187,6 +188,7 @@ PASSES_IN_PLACE: Passes = (
     ("carry elements", carry_elements),
     ("sum in variables", sum_in_variables),
     ("add choices", add_choices),
+    ("set flags by masks", set_flags_by_masks),
     ("version loops over data", version_loops_over_data),
     ("fuse rows", fuse_rows),
     ("partition loops", partition_loops),

@@ -38,6 +38,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     carrying.py      elements that one iteration hands to the next, in variables
     reductions.py    sums of innermost reductions, in variables
     conditional_sums.py  sums of a term or zero, without a branch
+    flags.py         variables that conditions on picked elements set, by masks
     versioning.py    a version with proven indices for loops whose indices depend on data
     fusing.py        parallel loops that hand rows on, fused strip by strip
     stepping.py      loops that do something in every n-th iteration, without the others
