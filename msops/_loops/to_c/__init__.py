@@ -69,7 +69,7 @@ What the passes share:
     owning.py           local copies of rows that only one iteration touches (lanes)
     lane_groups.py      groups of rows, one in each lane of a vector (lanes)
     reordering.py       loops whose accesses gcc would put in another order (vectors, the printer)
-    work.py             the amount of arithmetic in a row (lanes, diagonals)
+    work.py             the amount of arithmetic in statements and expressions
     skewing.py          rows that run side by side with a lag (diagonals, jamming)
     rows.py             rows that a loop reads, positions that it writes (fusing)
     apart.py            elements that are surely not the same (reductions, diagonals)

@@ -18,11 +18,10 @@ from __future__ import annotations
 
 import dataclasses
 
-from msops._loops.analysis.costs import computed, effort
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.algebra import number
 from msops._loops.ir.building import binary, element_of
-from msops._loops.ir.nodes import BinaryOp, Expr, For, If, Kernel, Select, Stmt, Store
+from msops._loops.ir.nodes import BinaryOp, For, If, Kernel, Select, Stmt, Store
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import exists
 from msops._loops.ir.walk import (
@@ -35,10 +34,7 @@ from msops._loops.ir.walk import (
     rewrite_statements,
     with_parts,
 )
-from msops._loops.to_c.strides import stride
-
-_MOST_EFFORT = 8
-"""Quick operations of a term that is computed although it may not be added."""
+from msops._loops.to_c.work import is_cheap
 
 
 def add_choices(kernel: Kernel) -> Kernel:
@@ -51,12 +47,6 @@ def add_choices(kernel: Kernel) -> Kernel:
         (inside,) = scope.inside(loop)
         own = declared_in(loop.body)
 
-        def is_cheap(term: Expr) -> bool:
-            return sum(map(effort, computed(term))) <= _MOST_EFFORT and all(
-                stride(load, loop.var, buffers) in (0, 1) and exists(load, inside.ranges, buffers)
-                for load in loads(term)
-            )
-
         def add(stmt: If) -> tuple[Stmt, ...]:
             match stmt:
                 case If(condition=condition, then=(Store(indices=()) as store,), otherwise=()):
@@ -67,7 +57,8 @@ def add_choices(kernel: Kernel) -> Kernel:
                         and update.op == "add"
                         and is_float(store.value.dtype)
                         and loads(condition)
-                        and is_cheap(update.term)
+                        and is_cheap(update.term, loop, buffers)
+                        and all(exists(x, inside.ranges, buffers) for x in loads(update.term))
                     ):
                         dtype = store.value.dtype
                         term = Select(condition, update.term, number(0, dtype), dtype)

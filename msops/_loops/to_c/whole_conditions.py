@@ -13,7 +13,6 @@ what is left compilers make choices of values.
 
 from __future__ import annotations
 
-from msops._loops.analysis.costs import computed, effort
 from msops._loops.ir.building import binary
 from msops._loops.ir.nodes import Binary, Expr, For, Kernel, Stmt
 from msops._loops.ir.ranges import exists
@@ -27,10 +26,7 @@ from msops._loops.ir.walk import (
     rewrite_loops,
     with_parts,
 )
-from msops._loops.to_c.strides import stride
-
-_MOST_EFFORT = 8
-"""Quick operations of a part that is evaluated although the part before it decides."""
+from msops._loops.to_c.work import is_cheap
 
 
 def evaluate_whole_conditions(kernel: Kernel) -> Kernel:
@@ -44,17 +40,12 @@ def evaluate_whole_conditions(kernel: Kernel) -> Kernel:
         if not all(exists(a, inside.ranges, buffers) for a in accesses_in(loop.body)):
             return None
 
-        def is_cheap(part: Expr) -> bool:
-            return sum(map(effort, computed(part))) <= _MOST_EFFORT and all(
-                stride(load, loop.var, buffers) in (0, 1) for load in loads(part)
-            )
-
         def whole(part: Expr) -> Expr:
             match part:
                 case Binary(op="land", left=left, right=right):
                     # Of conditions on variables alone compilers decide this themselves.
                     reads_elements = any(load.indices for load in loads(right))
-                    if loads(left) and reads_elements and is_cheap(right):
+                    if loads(left) and reads_elements and is_cheap(right, loop, buffers):
                         return binary("and", left, right)
             return part
 

@@ -1,16 +1,21 @@
-"""The amount of arithmetic in a row, for passes that put rows into the lanes of vectors."""
+"""The amount of arithmetic in statements and expressions."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msops._loops.analysis.costs import computed, effort, mean_trips
-from msops._loops.ir.nodes import For, Load, Stmt, Store
+from msops._loops.ir.nodes import Buffer, Expr, For, Load, Stmt, Store
 from msops._loops.ir.ranges import Ranges
-from msops._loops.ir.walk import bodies
+from msops._loops.ir.walk import bodies, loads
+from msops._loops.to_c.strides import stride
 
 LEAST_WORK = 4
 """Operations for each element that a row fetches; with fewer, vectors do not pay."""
+
+
+MOST_EFFORT = 8
+"""Quick operations that take less than the wrong guess of a branch."""
 
 
 def work(inside: Iterable[Stmt]) -> int:
@@ -31,3 +36,16 @@ def work_in_loops(body: Sequence[Stmt], ranges: Ranges) -> float:
         inner = sum(work_in_loops(part, ranges) for part in bodies(stmt))
         total += mean_trips(stmt, ranges) * inner if isinstance(stmt, For) else inner
     return total + work(stmt for stmt in body if isinstance(stmt, Store))
+
+
+def is_cheap(expr: Expr, loop: For, buffers: Mapping[str, Buffer]) -> bool:
+    """Returns whether to evaluate an expression takes less than a branch around it.
+
+    Args:
+      expr: the expression; elements that it reads beside those of the last iteration are at hand.
+      loop: the loop around it.
+      buffers: the buffers of the kernel, locals too, by name.
+    """
+    return sum(map(effort, computed(expr))) <= MOST_EFFORT and all(
+        stride(load, loop.var, buffers) in (0, 1) for load in loads(expr)
+    )
