@@ -76,11 +76,11 @@ def test_elements_that_are_not_carried_past_conditions(store: str, more: str) ->
 
 @pytest.mark.parametrize(
     "step",
-    ["s[] = s[] + int32(at[j])", "t[at[j]] = t[at[j - 1]] + 1 at[j] = 3:uint8"],
+    ["s[] = s[] + int32(at[j])", "t[j, at[0]] = t[j - 1, at[0]] + 1 at[0] = 3:uint8"],
     ids=["no array", "data that change"],
 )
 def test_other_elements_stay_in_memory(step: str) -> None:
-    kernel = parse_kernel(f"""kernel k(at: uint8[12], t: int32[256], s: int32[]) -> (at, t, s) {{
+    kernel = parse_kernel(f"""kernel k(at: uint8[12], t: int32[12, 256], s: int32[]) -> (t, s) {{
       serial j in 1 .. 11 {{ {step} }}
     }}""")
     assert "carried: int32[]" not in kernel_text(arranged(carry_elements, kernel))

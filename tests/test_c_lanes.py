@@ -572,11 +572,11 @@ def test_an_element_of_a_branch_is_read_only_in_it() -> None:
     assert "t[] = chosen[] ? c[s[lane_1]] : t[]" in text
 
 
-PERCENTILES = """kernel percentiles(a: int32[64, 99]) -> (out) {{
+PERCENTILES = """kernel percentiles(a: int32[64, 99], table: int32[9]) -> (out) {{
   buffer out: int32[64]
   parallel i in 0 .. 64 {{
     local count: int32[40] {{
-      serial j in 0 .. {n} {{ count[a[i, j] + 1] = count[a[i, j] + 1] + 1 }}
+      serial j in 0 .. {n} {{ {first} }}
       serial b in 1 .. 40 {{
         count[b] = {step}
       }}
@@ -585,20 +585,23 @@ PERCENTILES = """kernel percentiles(a: int32[64, 99]) -> (out) {{
   }}
 }}"""
 LONG = "((count[b] // 3) + ((count[b - 1] // 5) // 7))"
+COUNT = "count[a[i, j] + 1] = count[a[i, j] + 1] + 1"
+LOOK_UP = "count[j % 40] = count[j % 40] + table[a[i, j] + 1]"
 
 
 @pytest.mark.parametrize(
-    ("n", "step", "is_in_lanes"),
+    ("n", "first", "step", "is_in_lanes"),
     [
-        (99, "count[b] + count[b - 1]", False),
-        (9, "count[b] + count[b - 1]", True),
-        (99, LONG, True),
+        (99, COUNT, "count[b] + count[b - 1]", False),
+        (9, COUNT, "count[b] + count[b - 1]", True),
+        (99, COUNT, LONG, True),
+        (99, LOOK_UP, "count[b] + count[b - 1]", True),
     ],
-    ids=["many picks", "few picks", "long steps"],
+    ids=["many picks", "few picks", "long steps", "picks of what rows share"],
 )
 def test_rows_whose_arrays_are_picked_from_stay_unless_they_compute_more(
-    n: int, step: str, is_in_lanes: bool
+    n: int, first: str, step: str, is_in_lanes: bool
 ) -> None:
-    kernel = parse_kernel(PERCENTILES.format(n=n, step=step))
+    kernel = parse_kernel(PERCENTILES.format(n=n, first=first, step=step))
     text = kernel_text(arranged_apart(put_rows_in_lanes, kernel))
     assert ("local count: int32[40, 32] {" in text) == is_in_lanes

@@ -79,6 +79,11 @@ def test_bounds_that_move_are_counted_from_zero(bounds: str, at: str) -> None:
     assert "p in 0 .. 3" in found
 
 
+def test_longer_loops_around_conditions_stay() -> None:
+    kernel = row(" ".join([GUARDED] * 12))
+    assert partition_windows(kernel) is kernel
+
+
 LIFE = """kernel life(g: int32[40, 50]) -> (b) {{
   buffer b: int32[40, 50]
   parallel i in 0 .. 40 {{

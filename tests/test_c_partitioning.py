@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -218,17 +219,27 @@ def test_split_steps_mean_the_same(statement: str) -> None:
     checked(steps(inner + " b[i, j] = b[i, j] + b[max(i - 1, 0), j]"), partition_steps)
 
 
-def narrow(operations: int, at: str = "i + 3", n: int = 40) -> Kernel:
-    """Returns a kernel that computes much at each element of a row."""
-    term = f"((i < {n - 3}) ? a[{at}] : 2.5:float32)"
-    for _ in range(operations):
-        term = f"(({term} * 3.0:float32) + 1.0:float32)"
-    return row(f"b[i] = {term}", n=n)
+def heavy(term: str) -> str:
+    """Returns a term that takes 32 operations more."""
+    return "(" * 32 + term + " * 3.0:float32) + 1.0:float32)" * 16
+
+
+def narrow(change: Callable[[str], str] = heavy, at: str = "i + 3", **parts: Any) -> Kernel:
+    """Returns a kernel of a row with a test at each element."""
+    end = parts.get("n", 40) - 3
+    return row(f"b[i] = {change(f'((i < {end}) ? a[{at}] : 2.5:float32)')}", **parts)
 
 
 def test_a_border_that_takes_longer_than_tests_in_vectors_is_none() -> None:
     # The three elements at the border take as long as three vectors, of which the row is two.
-    kernel = narrow(16)
+    kernel = narrow()
     assert partition(kernel) is kernel
-    for split in (narrow(1), narrow(16, n=640), narrow(16, "min(i + 3, 38)")):
+    for split in (narrow(str), narrow(n=640), narrow(at="min(i + 3, 38)")):
         assert partition(split) is not split
+
+
+def test_rows_in_order_and_loops_around_rows_are_split_whatever_they_compute() -> None:
+    ordered = narrow(kind="serial")
+    assert partition_rows(ordered) is not ordered
+    around = image(f"b[i, j] = {heavy('((i < 37) ? a[i + 3, j] : 2.5:float32)')}")
+    assert partition(around) is not around

@@ -58,18 +58,23 @@ CORNERS = """kernel corners(a: float32[{n}, 2], f: float32[{n}]) -> (c) {{
       local w: float32[] {{
         w[] = {weight}
         c[i] = c[i] + (w[] * a[i, z])
+        {more}
       }}
     }}
   }}
 }}"""
 
 
-def corners(weight: str) -> Kernel:
-    return parse_kernel(CORNERS.format(n=9, weight=weight))
+SIDE = "(z == 1) ? f[i] : (1.0:float32 - f[i])"
+
+
+def corners(weight: str, more: int = 0) -> Kernel:
+    updates = "c[i] = c[i] + w[] " * more
+    return parse_kernel(CORNERS.format(n=9, weight=weight, more=updates))
 
 
 def test_iterations_that_decide_a_condition_become_statements_with_their_variables() -> None:
-    kernel = corners("(z == 1) ? f[i] : (1.0:float32 - f[i])")
+    kernel = corners(SIDE)
     text = body_of(arranged(unroll_short_loops, kernel))
     assert "?" not in text
     assert [line.split(":")[0].strip() for line in text.splitlines() if "local" in line] == [
@@ -80,9 +85,15 @@ def test_iterations_that_decide_a_condition_become_statements_with_their_variabl
 
 @pytest.mark.parametrize(
     "weight",
-    ["f[i]", "(i == 1) ? f[i] : 2.0:float32", "(a[i, z] > 1.0:float32) ? f[i] : 2.0:float32"],
+    ["f[i]", "(i == z) ? f[i] : 2.0:float32", "(f[z] > 1.0:float32) ? f[i] : 2.0:float32"],
     ids=["none", "of another loop", "of data"],
 )
 def test_iterations_with_variables_that_decide_nothing_stay(weight: str) -> None:
     kernel = corners(weight)
     assert unroll_short_loops(kernel) is kernel
+
+
+@pytest.mark.parametrize(("more", "is_unrolled"), [(9, True), (17, True), (18, False)])
+def test_iterations_that_decide_a_condition_may_be_longer(more: int, is_unrolled: bool) -> None:
+    kernel = corners(SIDE, more)
+    assert (unroll_short_loops(kernel) is not kernel) == is_unrolled

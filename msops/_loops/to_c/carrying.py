@@ -153,7 +153,6 @@ def _carried(loop: For, inside: Scope) -> dict[str, Load]:
             changes is not None
             and name in inside.buffers
             and changes.first.indices
-            and not any(map(loads, changes.first.indices))
             and changes.are_of_one_element(loop, inside.ranges)
         ):
             load = _read_next(changes.first, loop, inside)
