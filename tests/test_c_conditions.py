@@ -34,7 +34,7 @@ def test_both_parts_of_a_condition_are_evaluated() -> None:
         MORE.replace("b[j - 1]", "b[a[j - 1]]"),
         MORE.replace("(a[i] == b[j - 1])", "(i > j)"),
         MORE.replace("(a[i - 1] == b[j])", "(cost[] > 0)"),
-        MORE.replace("a[i - 1] == b[j]", "t[j - 2, i] == b[j]"),
+        MORE.replace("a[i - 1] == b[j]", "t[j // 2, i] == b[j]"),
         MORE.replace("b[j])", "b[j + 1])"),
         MORE.replace("== b[j])", "== (((b[j] // 3) + (b[j] // 5)) // (b[j] // 7)))"),
     ],
