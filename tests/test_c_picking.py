@@ -147,11 +147,12 @@ def test_indices_under_a_condition_are_computed_in_any_case() -> None:
     [
         {"value": "int32(x[k + 690])", "condition": "k < 10"},
         {"condition": "b[k % 12] < 3"},
+        {"value": "(int32(exp(exp(x[k]))) + 2)"},
         {"condition": "x[6 * k] > 1.0:float32"},
         {"value": "(int32(int64(n[k])) + 1)"},
         {"otherwise": "else { b[0] = b[0] + 1 }"},
     ],
-    ids=["may not exist", "of what is stored", "far apart", "integers", "two sides"],
+    ids=["may not exist", "of what is stored", "long", "far apart", "integers", "two sides"],
 )
 def test_indices_that_stay_under_their_condition(parts: dict[str, str]) -> None:
     kernel = guarded(**parts)

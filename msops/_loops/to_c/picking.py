@@ -60,12 +60,15 @@ from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.blocks import in_blocks, index, with_index
 from msops._loops.to_c.strides import stride
 from msops._loops.to_c.widening import without_locals
+from msops._loops.to_c.work import work
 
 _BLOCK = 256
 """Iterations whose indices are kept together, on the stack."""
 _FEWEST_TRIPS = 16
 _FURTHEST = 4
 """Elements between those of neighbouring iterations."""
+_MOST_WORK = 32
+"""Operations that are computed although their condition may seldom hold."""
 
 
 def compute_picks_ahead(kernel: Kernel) -> Kernel:
@@ -133,7 +136,7 @@ def _split(
             read = [*loads(condition), *loads_in(ahead)]
             changed = stored_in(loop.body) - stored_in(ahead)
             own = {buffer.name for buffer in variables}
-            if ahead and all(
+            if 0 < work(ahead) <= _MOST_WORK and all(
                 load.buffer not in changed
                 and (load.buffer in own or exists(load, inside.ranges, inside.buffers))
                 for load in read
