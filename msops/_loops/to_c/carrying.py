@@ -94,9 +94,9 @@ class _Changes:
     after: tuple[Stmt, ...]
 
     def are_of_one_element(self, loop: For, ranges: Ranges) -> bool:
-        """Returns whether all stores of a loop to the array change one element, and here.
+        """Returns whether these are all stores of a loop to the array, and change one element.
 
-        Between them no load may read this element by other indices.
+        No load between them may read this element by other indices.
         """
         name, indices = self.first.buffer, self.first.indices
         accesses = [access for access in accesses_in(self.more) if access.buffer == name]
@@ -130,7 +130,7 @@ class _Changes:
 
 
 def _changes(buffer: str, body: tuple[Stmt, ...]) -> _Changes | None:
-    """Returns what stores to an array, beside the first store, if that is without condition."""
+    """Returns the statements around the first store to an array; None if it has a condition."""
     at = [number for number, stmt in enumerate(body) if buffer in stored_in((stmt,))]
     if not at:
         return None

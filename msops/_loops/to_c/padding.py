@@ -53,7 +53,7 @@ _MOST_STATEMENTS = 40
 _MOST_STATEMENTS_AROUND = 22
 """Of one around windows: two such loops around 3 by 3 elements make nine copies."""
 _MOST_AROUND_BOUNDS = 32
-"""Of one around windows with their tests in the bounds, which are written out if they are whole."""
+"""Of one around windows whose bounds test for the border: whole windows are written out."""
 _FEWEST_TERMS = 32
 """Of sums whose conditions are looked at."""
 _MOST_POSITIONS = 16
