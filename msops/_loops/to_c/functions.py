@@ -40,13 +40,17 @@ def native_function(
     if since is None:
         return None
     suffix, kind = ("f", "float") if dtype == "float32" else ("", "double")
-    name = f"{library_name(function)}{suffix}"
+    of_library = f"{library_name(function)}{suffix}"
+    types = ", ".join([kind] * arity)
+    # gcc makes one call of the sine and the cosine of a value, and vectors have no such function.
+    # It does not know a function by another name.
+    name = f"ms_{of_library}" if is_in_vector else of_library
+    other_name = f'{kind} {name}({types}) __asm__("{of_library}");\n' if is_in_vector else ""
     # This lets gcc replace calls in loops by calls of the vector library, if there is one.
     declaration = (
-        "#if defined(__x86_64__) && defined(__GLIBC_PREREQ)\n"
+        f"{other_name}#if defined(__x86_64__) && defined(__GLIBC_PREREQ)\n"
         f"#if __GLIBC_PREREQ({since[0]}, {since[1]})\n"
-        f'__attribute__((simd("notinbranch"), const)) {kind} {name}'
-        f"({', '.join([kind] * arity)});\n"
+        f'__attribute__((simd("notinbranch"), const)) {kind} {name}({types});\n'
         "#endif\n#endif"
     )
     return Declaration(name, {name: declaration})
