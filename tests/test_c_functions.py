@@ -12,6 +12,11 @@ import pytest
 from loop_ir import FLAGS, GCC_FLAGS, parse_kernel
 from loop_native import prepared, printed
 
+needs_vector_library = pytest.mark.skipif(
+    platform.machine() != "x86_64" or not ctypes.util.find_library("mvec"),
+    reason="there is no vector library",
+)
+
 ROTATION = """kernel rotation(x: float64[1000], a: float64[1000]) -> (y) {{
   buffer y: float64[1000]
   {kind} i in 1 .. 1000 {{
@@ -29,15 +34,16 @@ def called(folder: Path, text: str) -> set[str]:
     return set(re.findall(r"(?:call|jmp)\s+(\w+)", assembly))
 
 
-@pytest.mark.skipif(
-    platform.machine() != "x86_64" or not ctypes.util.find_library("mvec"),
-    reason="there is no vector library",
-)
+def in_vectors(found: set[str]) -> set[str]:
+    """Returns the functions of the vector library among those that code calls."""
+    return {re.sub(r"^_ZGV\w+_", "", name) for name in found if name.startswith("_ZGV")}
+
+
+@needs_vector_library
 def test_the_sine_and_the_cosine_of_a_value_are_those_of_the_vector_library(tmp_path):
     found = called(tmp_path, ROTATION.format(kind="parallel", other="x[i - 1]"))
     assert "sincos" not in found
-    vectors = {re.sub(r"^_ZGV\w+_", "", name) for name in found if name.startswith("_ZGV")}
-    assert vectors == {"sin", "cos"}
+    assert in_vectors(found) == {"sin", "cos"}
 
 
 def test_outside_vectors_they_are_computed_together(tmp_path):

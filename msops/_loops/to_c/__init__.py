@@ -81,6 +81,7 @@ The printer:
     source.py      the translation unit
     storage.py     the place of each buffer
     printer.py     statements
+    records.py     elements of records, which gcc takes into vectors one by one
     threads.py     calls that split a loop over threads
     dialect.py     C where it differs from CUDA C
     functions.py   mathematical functions that vectorise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 from msops._base.dtypes import as_dtype
@@ -23,15 +24,21 @@ from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
+    A,
+    accesses_in,
     buffers_of,
     declared_in,
     expressions,
+    map_accesses,
     own_expressions,
     statements,
     stored_in,
     variables,
+    with_parts,
 )
+from msops._loops.to_c.blocks import index
 from msops._loops.to_c.fused import fused
+from msops._loops.to_c.records import elements_apart
 from msops._loops.to_c.reductions import Updates, fixed_updates
 from msops._loops.to_c.reordering import gcc_confuses_iterations, gcc_fills_masks
 from msops._loops.to_c.strides import offset
@@ -42,6 +49,7 @@ from msops._loops.to_c.threads import Captured, task_call, task_text
 _LANES = 32
 _FUSED_BYTES = 16
 """Bytes of the smallest vector that has fused operations."""
+_APART = "ms_apart_{}"
 _OUT_OF_MEMORY = "no memory for the local arrays of a parallel loop"
 
 
@@ -69,8 +77,11 @@ class CPrinter(Statements):
             return self._split(stmt)
         if stmt.vector == "lanes":
             return self._lanes(stmt)
-        if stmt.vector == "registers" and self.values.are_inside(stmt):
+        if stmt.vector == "registers" and self.values.are_inside(stmt, accesses_in(stmt.body)):
             return self._in_registers(stmt)
+        apart, definitions = self._with_elements_apart(stmt)
+        if definitions:
+            return ["{", *indented([*definitions, *self.loop(apart)]), "}"]
         return self.marked_loop(stmt, self._pragmas(stmt))
 
     def bound(self, stmt: For, name: str, value: str) -> list[str]:
@@ -105,6 +116,28 @@ class CPrinter(Statements):
             if is_float(update.target.dtype)
         ]
         return [" ".join(["#pragma omp simd", *clauses])]
+
+    def _with_elements_apart(self, stmt: For) -> tuple[For, list[str]]:
+        """Returns a loop with distances that gcc does not know, and their definitions."""
+        found = elements_apart(stmt, self._buffers) if stmt.vector else {}
+        moving = [a for a in accesses_in(stmt.body) if (a.buffer, a.indices) in found]
+        if not self.values.are_inside(stmt, moving):
+            return stmt, []
+        lines = []
+        for number in sorted({*found.values()}):
+            name = _APART.format(number)
+            self.values.names[name], self.values.ranges[name] = name, (0, 0)
+            lines += [f"int64_t {name} = 0;", f'__asm__("" : "+r"({name}));']
+
+        def moved(access: A) -> A:
+            number = found.get((access.buffer, access.indices))
+            if number is None:
+                return access
+            *outer, last = access.indices
+            far = index("add", last, Var(_APART.format(number)))
+            return dataclasses.replace(access, indices=(*outer, far))
+
+        return with_parts(stmt, body=map_accesses(stmt.body, moved)), lines
 
     def _sums(self, stmt: For) -> Updates:
         """Returns the updates of variables by a reduction that runs in vectors."""
@@ -278,7 +311,9 @@ class CPrinter(Statements):
         """Returns the loop over a task's share of a loop's iterations."""
         name = self.values.names[stmt.var]
         head = f"for (int64_t {name} = ms_begin; {name} < ms_end; ++{name}) {{"
-        return [*self._pragmas(stmt), head, *indented(self.loop_body(stmt)), "}"]
+        stmt, definitions = self._with_elements_apart(stmt)
+        body = indented(self.loop_body(stmt))
+        return [*definitions, *self._pragmas(stmt), head, *body, "}"]
 
     def _pairs(self, outer: For, inner: For, begin: str, width: str) -> list[str]:
         """Returns the loop over a task's share of the pairs of two loops' iterations."""

@@ -47,7 +47,7 @@ from msops._loops.ir.ranges import (
     range_of_stores,
     unwrapped_range,
 )
-from msops._loops.ir.walk import accesses_in, contents, expressions, statements
+from msops._loops.ir.walk import contents, expressions, statements
 from msops._loops.to_c.text.dialect import Declaration, Dialect
 from msops._loops.to_c.text.helpers import fill
 from msops._loops.to_c.text.names import choose_names
@@ -514,12 +514,12 @@ class Values:
         index = (access.buffer, access.indices, axis)
         return self._unproven is None or index in self._unproven
 
-    def are_inside(self, loop: For) -> bool:
-        """Returns whether no access in a loop has to be guarded."""
+    def are_inside(self, loop: For, accesses: Iterable[Load | Store]) -> bool:
+        """Returns whether none of some accesses in a loop has to be guarded."""
         self.ranges[loop.var] = loop_range(loop, self.ranges)
         return not any(
             self.may_be_outside(access, axis, size)
-            for access in accesses_in(loop.body)
+            for access in accesses
             for axis, size in enumerate(self.buffers[access.buffer].shape)
         )
 

@@ -1,0 +1,144 @@
+"""Records of elements in loops that run in vectors: by the C, by the code, by what it computes."""
+
+from __future__ import annotations
+
+import re
+from functools import reduce
+
+import numpy as np
+import pytest
+from loop_ir import interpret, parse_kernel
+from loop_native import build_together, call, prepared, printed
+from test_c_functions import called, in_vectors, needs_vector_library
+
+SPREAD = """kernel spread(x: float64[{rows}]) -> (y) {{
+  buffer y: float64[{rows}, {size}]
+  {kind} i in 0 .. {rows} {{
+    {stores}
+  }}
+}}"""
+GATHERED = """kernel gathered(x: float64[{rows}, {size}]) -> (y) {{
+  buffer y: float64[60]
+  parallel i in 0 .. 60 {{
+    y[i] = {value}
+  }}
+}}"""
+
+
+def spread(
+    size: int,
+    stored: int | None = None,
+    value: str = "sin(x[i] + {0}.0:float64)",
+    rows: int = 60,
+    kind: str = "parallel",
+) -> str:
+    """Returns a kernel that stores the first elements of records."""
+    stores = [f"y[i, {k}] = {value.format(k)}" for k in range(stored or size)]
+    return SPREAD.format(size=size, stores="\n    ".join(stores), rows=rows, kind=kind)
+
+
+def gathered(
+    size: int, loaded: int | None = None, value: str = "sin(x[i, {0}])", rows: int = 60
+) -> str:
+    """Returns a kernel that reads the first elements of records."""
+    values = [value.format(k) for k in range(loaded or size)]
+    total = reduce("({} + {})".format, values)
+    return GATHERED.format(size=size, value=total, rows=rows)
+
+
+def apart(text: str) -> int:
+    """Returns how many distances the C of a kernel hides."""
+    return len({*re.findall(r"ms_apart_\d+", printed(prepared(parse_kernel(text))).text)})
+
+
+@needs_vector_library
+@pytest.mark.parametrize("size", range(2, 11))
+@pytest.mark.parametrize("kernel", [spread, gathered])
+def test_functions_of_records_come_from_the_vector_library(kernel, size, tmp_path) -> None:
+    assert in_vectors(called(tmp_path, kernel(size))) == {"sin"}
+
+
+@needs_vector_library
+@pytest.mark.parametrize("size", range(2, 11))
+def test_those_of_parts_of_records_do(size, tmp_path) -> None:
+    for kernel in (spread(size, 2), gathered(size, 2), spread(size, size - 1), gathered(size, 1)):
+        assert in_vectors(called(tmp_path, kernel)) == {"sin"}
+
+
+@needs_vector_library
+def test_those_of_a_loop_that_threads_share_do(tmp_path) -> None:
+    assert in_vectors(called(tmp_path, spread(5, rows=100_000))) == {"sin"}
+
+
+def test_a_record_may_have_two_axes() -> None:
+    stores = [f"y[i, {k // 3}, {k % 3}] = sin(x[i] + {k}.0:float64)" for k in range(9)]
+    text = SPREAD.format(size="3, 3", stores=" ".join(stores), rows=60, kind="parallel")
+    assert apart(text) == 8
+
+
+def test_nothing_is_hidden_in_a_loop_without_vectors() -> None:
+    assert not apart(spread(5, kind="serial", value="(y[(i + 59) % 60, {0}] + sin(x[i]))"))
+
+
+def test_nothing_is_hidden_where_gcc_has_shuffles() -> None:
+    assert apart(spread(5)) == 4
+    assert apart(gathered(5)) == 4
+    assert apart(gathered(5, 2)) == 1
+    for size in (1, 2, 3, 4, 8, 16):
+        assert not apart(spread(size))
+        assert not apart(gathered(size))
+    # A part of a record is stored one by one.
+    assert not apart(spread(6, 5))
+    assert not apart(gathered(6, 1))
+    # What is loaded is no neighbour of what is stored.
+    assert not apart(spread(5, 4, value="sin(y[i, 4] + {0}.0:float64)"))
+    # All iterations read the same record, or any.
+    assert not apart(gathered(5, value="sin(x[7, {0}] + float64(i))"))
+    assert not apart(gathered(5).replace("x[i, ", "x[uint32(x[i, 0] * x[i, 0]) % 60:uint32, "))
+
+
+def test_nothing_is_hidden_where_little_is_computed() -> None:
+    assert not apart(spread(5, value="x[i] * {0}.0:float64"))
+    assert not apart(gathered(5, value="x[i, {0}]"))
+    assert not apart(gathered(5, value="(x[i, {0}] * x[i, {0}])"))
+
+
+@pytest.mark.parametrize(("products", "count"), [(7, 0), (8, 4)])
+def test_four_operations_for_each_element_are_much(products: int, count: int) -> None:
+    # A sine is 16, and variables are no elements.
+    power = reduce("({} * {})".format, ["s[]"] * (products + 1))
+    stores = [f"y[i, {k}] = {'s[]' if k else power}" for k in range(5)]
+    body = f"local s: float64[] {{ s[] = sin(x[i]) {' '.join(stores)} }}"
+    assert apart(SPREAD.format(size=5, stores=body, rows=60, kind="parallel")) == count
+
+
+def test_nothing_is_hidden_of_more_elements_than_there_are_registers() -> None:
+    assert apart(gathered(17, 16)) == 15
+    assert not apart(gathered(17))
+
+
+def test_an_element_that_may_be_outside_keeps_its_guard() -> None:
+    text = printed(prepared(parse_kernel(gathered(5, rows=59)))).text
+    assert "ms_apart" not in text
+    assert "clamp" in text
+
+
+@pytest.mark.parametrize("size", [2, 3, 5, 6, 7, 9])
+def test_results_are_those_of_the_interpreter(size, tmp_path) -> None:
+    both = f"""kernel both(x: float64[60, {size}], at: int32[60]) -> (x, y) {{
+      buffer y: float64[60, {size}]
+      parallel i in 0 .. 60 {{
+        {" ".join(f"y[i, {k}] = cos(x[i, {size - 1 - k}])" for k in range(size))}
+        {" ".join(f"x[i, {k}] = y[i, {size - 1 - k}] + exp(x[i, 0])" for k in range(size))}
+      }}
+    }}"""
+    kernels = [prepared(parse_kernel(t)) for t in (spread(size), gathered(size), both)]
+    sources = [printed(kernel, number) for number, kernel in enumerate(kernels)]
+    library = build_together(tmp_path, sources, ("-O3",))
+    x = np.random.default_rng(size).standard_normal((60, size))
+    for kernel, source, given in zip(
+        kernels, sources, ([x[:, 0].copy()], [x], [x, np.zeros(60, np.int32)]), strict=True
+    ):
+        found = call(library, kernel, source, given)
+        for one, other in zip(found, interpret(kernel, given), strict=True):
+            np.testing.assert_allclose(one, other, rtol=1e-13, atol=1e-13)
