@@ -17,27 +17,23 @@ of a point are few. Under a condition they are computed in any case, and so is w
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 from collections.abc import Sequence
 
 from msops._loops.analysis.updates import update_of
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.building import binary
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     Buffer,
     Cast,
     Const,
-    Expr,
     For,
     If,
     Kernel,
     Load,
-    Local,
     Select,
     Stmt,
     Store,
-    Var,
 )
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import exists
@@ -45,7 +41,6 @@ from msops._loops.ir.walk import (
     Scope,
     expressions,
     is_innermost,
-    is_loaded,
     loads,
     loads_in,
     own_expressions,
@@ -53,11 +48,9 @@ from msops._loops.ir.walk import (
     statements,
     stored_in,
     with_parts,
-    with_value,
-    within_locals,
 )
 from msops._loops.passes.simplify_expressions import difference
-from msops._loops.to_c.blocks import in_blocks, index, with_index
+from msops._loops.to_c.blocks import in_two_loops
 from msops._loops.to_c.strides import stride
 from msops._loops.to_c.widening import without_locals
 from msops._loops.to_c.work import work
@@ -82,39 +75,9 @@ def compute_picks_ahead(kernel: Kernel) -> Kernel:
         if not is_innermost(loop):
             return None
         ahead, rest, variables = _split(loop, scope, names)
-        taken = stored_in(ahead)
-        if taken & stored_in(rest) or not _are_picks(ahead, rest, loop, scope):
+        if stored_in(ahead) & stored_in(rest) or not _are_picks(ahead, rest, loop, scope):
             return None
-        kept = {name for name in taken if is_loaded(name, rest)}
-        arrays, others = (
-            [buffer for buffer in variables if (buffer.name in kept) == is_kept]
-            for is_kept in (True, False)
-        )
-        size = min(trips, _BLOCK)
-
-        def split(block: For) -> tuple[Stmt, ...]:
-            at: Expr = Var(block.var)
-            if block.begin != integer(0):
-                at = index("sub", at, block.begin)
-            var = names.fresh(loop.var)
-            first = with_parts(
-                block,
-                var=var,
-                kind="parallel",
-                body=with_value(
-                    within_locals(others, with_index(ahead, kept, at)), block.var, Var(var)
-                ),
-            )
-            last = with_parts(block, body=within_locals(others, with_index(rest, kept, at)))
-            body: tuple[Stmt, ...] = (first, last)
-            for buffer in arrays:
-                array = dataclasses.replace(buffer, shape=(size,))
-                body = (Local(array, body, location=loop.location),)
-            return body
-
-        if size == trips:
-            return split(loop)
-        return (in_blocks(loop, _BLOCK, names, lambda block, _: split(block)),)
+        return in_two_loops(loop, trips, _BLOCK, names, ahead, rest, variables)
 
     changed = rewrite_loops(kernel, change)
     return kernel if changed.body == kernel.body else unique_names(changed)
