@@ -138,6 +138,7 @@ from msops._loops.to_c.early_ends import mark_early_ends
 from msops._loops.to_c.eliminating import update_later_elements
 from msops._loops.to_c.flags import set_flags_by_masks
 from msops._loops.to_c.fresh_results import write_fresh_results
+from msops._loops.to_c.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.hoisting import hoist_variables
@@ -283,6 +284,7 @@ __all__ = [
     "check_bounds",
     "choose_for_cpu",
     "components",
+    "compute_functions_ahead",
     "compute_invariants_once",
     "compute_picks_ahead",
     "compute_repeats_once",

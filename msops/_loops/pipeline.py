@@ -58,6 +58,7 @@ from msops._loops.to_c.early_ends import mark_early_ends
 from msops._loops.to_c.eliminating import update_later_elements
 from msops._loops.to_c.flags import set_flags_by_masks
 from msops._loops.to_c.fresh_results import write_fresh_results
+from msops._loops.to_c.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
 from msops._loops.to_c.hoisting import hoist_variables
@@ -195,6 +196,7 @@ PASSES_IN_PLACE: Passes = (
     ("step over iterations", step_over_iterations),
     ("hoist variables", hoist_variables),
     ("compute picks ahead", compute_picks_ahead),
+    ("compute functions ahead", compute_functions_ahead),
     ("place locals", partial(place_locals, most_bytes=LOCAL_BYTES)),
     ("localise temporaries", localise_temporaries),
     ("share among threads", share_among_threads),

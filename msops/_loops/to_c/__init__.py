@@ -44,6 +44,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     stepping.py      loops that do something in every n-th iteration, without the others
     hoisting.py      variables that a loop does not change, before it
     picking.py       indices of elements that data pick, in vectors
+    functions_ahead.py  functions that loops without vectors call, in vectors
     workspaces.py    arrays on the stack or in workspaces
     sharing.py       loops that threads share
     tails.py         the last iterations of short loops, in a whole vector

@@ -359,7 +359,7 @@ def _own(expr: Expr, vector: _Vector | None, scalar: float) -> float:
             return SECONDS_PER_REMAINDER
         case Binary(op=op, right=right) if op in QUOTIENTS and not isinstance(right, Const):
             return SECONDS_PER_QUOTIENT
-        case Binary(op="pow", right=right) if is_of_floats and not _is_quick_power(right):
+        case Binary(op="pow", right=right) if is_of_floats and not is_quick_power(right):
             in_vector = SECONDS_PER_POWER
         case FunctionCall(function=name) if not FUNCTIONS[name].is_instruction:
             in_vector = SECONDS_PER_FUNCTION
@@ -370,7 +370,7 @@ def _own(expr: Expr, vector: _Vector | None, scalar: float) -> float:
     return in_vector * width * MEASURED_VECTOR_BYTES / processor.vector_bytes()
 
 
-def _is_quick_power(exponent: Expr) -> bool:
+def is_quick_power(exponent: Expr) -> bool:
     """Returns whether a power of floats is printed as a root, a product or a quotient."""
     return isinstance(exponent, Const) and exponent.value in POWERS
 
