@@ -20,7 +20,7 @@ needs_vector_library = pytest.mark.skipif(
 ROTATION = """kernel rotation(x: float64[1000], a: float64[1000]) -> (y) {{
   buffer y: float64[1000]
   {kind} i in 1 .. 1000 {{
-    y[i] = (x[i] * cos(a[i])) - (sin(a[i]) * {other})
+    y[i] = (x[i] * cos({angle})) - sin({angle})
   }}
 }}"""
 
@@ -41,11 +41,11 @@ def in_vectors(found: set[str]) -> set[str]:
 
 @needs_vector_library
 def test_the_sine_and_the_cosine_of_a_value_are_those_of_the_vector_library(tmp_path):
-    found = called(tmp_path, ROTATION.format(kind="parallel", other="x[i - 1]"))
+    found = called(tmp_path, ROTATION.format(kind="parallel", angle="a[i]"))
     assert "sincos" not in found
     assert in_vectors(found) == {"sin", "cos"}
 
 
 def test_outside_vectors_they_are_computed_together(tmp_path):
-    found = called(tmp_path, ROTATION.format(kind="serial", other="y[i - 1]"))
+    found = called(tmp_path, ROTATION.format(kind="serial", angle="y[i - 1]"))
     assert "sincos" in found

@@ -173,6 +173,7 @@ def test_loops_without_vectors(parts: dict[str, str]) -> None:
     [
         {"before": "", "inside": "y[j, 0] = cos(a[j])"},
         {"kind": "reduction", "before": "", "inside": "w[] = w[] + cos(a[j])"},
+        {"kind": "reduction", "before": "z[j] = exp(a[j])", "inside": "w[] = w[] + z[j]"},
         {"span": "0 .. 15"},
         {"span": "0 .. n[0]"},
         {"before": "w[] = sqrt(a[j])"},
@@ -189,8 +190,8 @@ def test_loops_without_vectors(parts: dict[str, str]) -> None:
         },
     ],
     ids=[
-        "in vectors", "a sum", "short", "of any length", "an instruction", "a product",
-        "float16", "of what is stored", "under a condition", "that a condition changes",
+        "in vectors", "a sum", "a sum and its terms", "short", "of any length", "an instruction",
+        "a product", "float16", "of what is stored", "under a condition", "that a condition changes",
         "that a choice guards", "no function", "a small part",
     ],
 )  # fmt: skip

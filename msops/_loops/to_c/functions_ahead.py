@@ -25,6 +25,7 @@ import dataclasses
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
+from msops._loops.analysis.updates import update_of
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
@@ -93,9 +94,10 @@ def _is_scalar(loop: For) -> bool:
     """Returns whether a compiler runs the statements of a loop itself without vectors."""
     if not is_innermost(loop) or loop.kind == "serial" or seems_carried(loop):
         return True
-    # Iterations of a reduction may meet in an element.
+    # Iterations may meet in an element that they add to.
     return loop.kind == "reduction" and any(
-        isinstance(stmt, Store) and stmt.indices for stmt in statements(loop.body)
+        isinstance(stmt, Store) and stmt.indices and update_of(stmt)
+        for stmt in statements(loop.body)
     )
 
 
