@@ -153,3 +153,122 @@ def time_loops(draw: st.DrawFn) -> str:
 @settings(max_examples=60, deadline=None)
 def test_random_time_loops_mean_the_same(text: str) -> None:
     arranged_apart(alternate_arrays, marked(text))
+
+
+def stages(count: int = 4, **parts: str) -> str:
+    """Returns a kernel of steps that are written out, each of two strided stores and a copy."""
+    default = {"stage": "", "between": "", "end": "", "copied": "0 .. 8", "shape": "8", "copy": ""}
+    parts = {**default, **parts}
+    body = [
+        f"""parallel i{n} in 0 .. 4 {{
+          b[2 * i{n}] = (a[i{n}] + a[i{n} + 4]) * {n}.5:float32
+          b[(2 * i{n}) + 1] = a[i{n}] - a[i{n} + 4]
+          {parts["stage"] if n == 2 else ""}
+        }}
+        {parts["between"] if n == 2 else ""}
+        parallel k{n} in {parts["copied"]} {{
+          a[k{n}] = b[k{n}] {parts["copy"].format(n=n)}
+        }}"""
+        for n in range(1, count + 1)
+    ]
+    return f"""kernel steps(x: float32[8]) -> (a, c) {{
+      buffer a: float32[8]
+      buffer c: float32[8]
+      buffer b: float32[{parts["shape"]}]
+      parallel i in 0 .. 8 {{ a[i] = x[i] }}
+      {" ".join(body)}
+      {parts["end"]}
+    }}"""
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+def test_steps_that_are_written_out_alternate_two_by_two(count: int) -> None:
+    text = body_of(arranged_apart(alternate_arrays, parse_kernel(stages(count))))
+    assert text.count("= b[k") == count % 2
+    assert text.count("a[2 * ") == text.count("b[i") // 4 == count // 2
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"copied": "0 .. 7"},
+        {"shape": "9"},
+        {"end": "c[0] = b[0]"},
+        {"stage": "c[i2] = b[i2]"},
+        {"copy": "c[k{n}] = b[k{n}]"},
+    ],
+    ids=["a copy of a part", "another shape", "read at the end", "read in a step", "two copies"],
+)
+def test_steps_that_use_the_copy_otherwise_stay(parts: dict[str, str]) -> None:
+    kernel = parse_kernel(stages(**parts))
+    assert arranged_apart(alternate_arrays, kernel) == kernel
+
+
+def test_a_step_that_writes_the_array_too_does_not_alternate() -> None:
+    text = body_of(arranged_apart(alternate_arrays, parse_kernel(stages(between="a[3] = x[0]"))))
+    assert [f"= b[k{n}]" in text for n in (1, 2, 3, 4)] == [True, False, False, True]
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 4])
+def test_steps_do_not_alternate_if_one_fills_a_part_of_the_copy(step: int) -> None:
+    kernel = parse_kernel(stages().replace(f"b[(2 * i{step}) + 1]", f"b[2 * i{step}]"))
+    assert arranged_apart(alternate_arrays, kernel) == kernel
+
+
+def test_steps_in_a_loop_alternate() -> None:
+    text = stages(2).replace("parallel i1 in 0 .. 4", "serial o in 0 .. 3 { parallel i1 in 0 .. 4")
+    text = text.replace("i2 in 0 .. 4", "i2 in o .. (4 + o)").replace("i2", "(i2 - o)")
+    text = text.replace("parallel (i2 - o) in", "parallel i2 in").replace("b[k2]", "b[k2] }")
+    body = body_of(arranged_apart(alternate_arrays, parse_kernel(text)))
+    assert "= b[k" not in body
+
+
+def test_a_result_is_no_copy() -> None:
+    kernel = parse_kernel(stages().replace("-> (a, c)", "-> (a, b)"))
+    assert arranged_apart(alternate_arrays, kernel) == kernel
+
+
+def test_steps_of_another_array_are_apart() -> None:
+    kernel = parse_kernel(stages(2).replace("a[k1] = b[k1]", "c[k1] = b[k1]"))
+    assert arranged_apart(alternate_arrays, kernel) == kernel
+
+
+@st.composite
+def written_out(draw: st.DrawFn) -> str:
+    """Draws steps over two arrays that are copied back, or not quite, in a loop or outside."""
+    stages = []
+    for n in range(draw(st.integers(2, 5))):
+        rare = draw(st.integers(0, 12))
+        low = 1 if rare == 0 else 0
+        stages.append(
+            f"""
+            parallel i{n} in {low} .. 6 {{
+              b[i{n}] = (a[(i{n} + {draw(st.integers(0, 5))}) % 6] * 3) + d[i{n}]
+              {"if (i{n} > 2) {{ " if rare == 1 else ""}
+              e[5 - i{n}] = d[i{n}] + a[i{n}] {" }}" if rare == 1 else ""}
+            }}
+            {
+                ["a[1] = 5", "d[2] = b[1]", "b[3] = a[0]", "e[4] = o", ""][min(rare, 6) - 2]
+                if 1 < rare < 7
+                else ""
+            }
+            parallel k{n} in 0 .. 6 {{ a[k{n}] = b[k{n}] {
+                "" if rare == 7 else f"d[k{n}] = e[k{n}]"
+            } }}
+        """.replace("{n}", str(n))
+            .replace("{{", "{")
+            .replace("}}", "}")
+        )
+    local = draw(st.booleans())
+    start, end = ("local b: int32[6] { local e: int32[6] {", "} }") if local else ("", "")
+    buffers = "" if local else "buffer b: int32[6] buffer e: int32[6]"
+    return f"""kernel steps(a: int32[6], d: int32[6]) -> (a, d) {{
+      {buffers}
+      serial o in 0 .. 2 {{ {start} {" ".join(stages)} {end} }}
+    }}"""
+
+
+@given(text=written_out())
+@settings(max_examples=80, deadline=None)
+def test_random_steps_that_are_written_out_mean_the_same(text: str) -> None:
+    arranged_apart(alternate_arrays, parse_kernel(text))
