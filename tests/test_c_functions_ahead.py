@@ -191,8 +191,8 @@ def test_loops_without_vectors(parts: dict[str, str]) -> None:
     ],
     ids=[
         "in vectors", "a sum", "a sum and its terms", "short", "of any length", "an instruction",
-        "a product", "float16", "of what is stored", "under a condition", "that a condition changes",
-        "that a choice guards", "no function", "a small part",
+        "a product", "float16", "of what is stored", "under a condition",
+        "that a condition changes", "that a choice guards", "no function", "a small part",
     ],
 )  # fmt: skip
 def test_loops_that_stay(parts: dict[str, str]) -> None:
