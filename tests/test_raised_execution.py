@@ -10,7 +10,8 @@ import jax
 import numpy as np
 import pytest
 from conftest import ROOT
-from hypothesis import assume
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from jax.test_util import check_grads
 from loop_agreement import assert_agree
 from loop_corpus import BY_NAME, CORPUS, specialised
@@ -269,6 +270,74 @@ def test_elements_with_gaps_between_them_are_combined_by_any_operation(op: str) 
     a = np.random.default_rng(0).integers(-9, 9, (4, 2, 3), "int32")
     kernel = parse_kernel(text)
     np.testing.assert_array_equal(run(to_raised(kernel), [a])[0], interpret(kernel, [a])[0])
+
+
+@st.composite
+def parts_of_rows(draw: st.DrawFn) -> str:
+    """Draws stores to parts of the rows of a vector, or of rows of rows."""
+    index, reach, step, loops = str(draw(st.integers(-4, 12))), 1, 1, []
+    extents = [draw(st.integers(1, 4)) for _ in range(draw(st.integers(2, 3)))]
+    for n, extent in enumerate(extents):
+        step = reach + draw(st.integers(0, 3))
+        index = f"({index}) + (i{n} * {step})"
+        reach = step * extent
+        loops.append(f"serial i{n} in 0 .. {extent} {{")
+    # Mostly whole rows.
+    size = max(1, reach + step * draw(st.integers(-1, 1)) + draw(st.sampled_from([0, 0, 0, 1])))
+    op = draw(st.sampled_from(["", "+", "*"]))
+    old = f"c[j, {index}] {op} " if op else ""
+    guard = draw(st.sampled_from(["", "if (i0 < 2) {", "if (a[i1] > 0) {"]))
+    return f"""kernel k(a: int32[5], c: int32[2, {size}]) -> (c) {{
+      serial j in 0 .. 2 {{ {" ".join(loops)} {guard}
+        c[j, {index}] = {old}(a[i0] + (a[i{len(extents) - 1}] * 3))
+      {"}" if guard else ""} {"}" * len(loops)} }}
+    }}"""
+
+
+@given(text=parts_of_rows())
+@settings(max_examples=60, deadline=None)
+def test_parts_of_rows_are_stored_to(text: str) -> None:
+    kernel = parse_kernel(text)
+    rng = np.random.default_rng(0)
+    inputs = [rng.integers(-9, 9, b.shape, "int32") for b in kernel.parameters]
+    for got, want in zip(run(to_raised(kernel), inputs), interpret(kernel, inputs), strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+@pytest.mark.parametrize(
+    ("size", "is_scattered"), [(64, False), (66, True)], ids=["rows", "a part of a row"]
+)
+def test_a_part_of_each_row_is_not_scattered(size: int, is_scattered: bool) -> None:
+    text = f"""kernel butterfly(a: float32[{size}]) -> (a) {{
+      serial b in 0 .. 8 {{ serial k in 0 .. 4 {{
+        a[((b * 8) + k) + 4] = a[(b * 8) + k] * 2.0:float32 }} }}
+    }}"""
+    function = build(to_raised(parse_kernel(text)))
+    lowered = jax.jit(function).lower(np.ones(size, "float32"))
+    assert ("scatter" in lowered.as_text()) is is_scattered
+
+
+def test_parts_of_parts_of_rows_are_not_scattered() -> None:
+    text = """kernel parts(a: float32[2400]) -> (a) {
+      serial b in 0 .. 12 { serial k in 0 .. 10 { serial l in 0 .. 9 {
+        a[(((b * 200) + (k * 10)) + l) + 100] = float32(k) } } }
+    }"""
+    function = build(to_raised(parse_kernel(text)))
+    assert "scatter" not in jax.jit(function).lower(np.ones(2400, "float32")).as_text()
+
+
+def test_parts_of_rows_that_move() -> None:
+    text = """kernel parts(a: int32[216], d: int32[1]) -> (a, d) {
+      serial t in 0 .. 13 {
+        d[0] = d[0] + a[0]
+        serial b in 0 .. 9 { serial l in 0 .. 11 {
+          a[((b * 24) + l) + t] = a[((b * 24) + l) + t] + d[0] } }
+      }
+    }"""
+    kernel = parse_kernel(text)
+    inputs = [np.arange(216, dtype="int32"), np.int32([1])]
+    for got, want in zip(run(to_raised(kernel), inputs), interpret(kernel, inputs), strict=True):
+        np.testing.assert_array_equal(got, want)
 
 
 def test_a_product_on_a_diagonal_has_reverse_mode() -> None:

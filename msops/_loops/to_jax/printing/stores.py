@@ -51,6 +51,7 @@ def store(target: Store, value: Value, op: str | None, env: Environment) -> Cont
     if 0 in old.shape:
         return old
     view = find_view(target.indices, old.shape, env.axis_ranges)
+    view = view and _without_gaps(view)
     is_view = view is not None and set(view.axes) >= _needed(value, env)
     if view is not None and is_view and _is_dense(view):
         block = _Block.make(view, value, env)
@@ -74,13 +75,49 @@ def _needed(value: Value, env: Environment) -> set[str]:
 
 def _is_dense(view: ArrayView) -> bool:
     """Returns whether the levels of every dimension leave no gaps between one another."""
-    for dimension in view.dimensions:
-        step = 1
-        for level in reversed(dimension.levels):
-            if len(dimension.levels) > 1 and level.step != step:
-                return False
-            step *= level.extent
+    return all(map(_has_one_stride, view.dimensions))
+
+
+def _has_one_stride(dimension: Dimension) -> bool:
+    """Returns whether the elements that a view shows of a dimension are equally far apart."""
+    step = 1
+    for level in reversed(dimension.levels):
+        if len(dimension.levels) > 1 and level.step != step:
+            return False
+        step *= level.extent
     return True
+
+
+def _without_gaps(view: ArrayView) -> ArrayView:
+    """Returns a view in which dimensions are split where the levels leave gaps between one another.
+
+    If rows of 2 * m elements are filled to a half, as by a butterfly, half of the columns of a
+    matrix are. Dimensions that are no multiple of their rows stay.
+    """
+    found: list[Dimension] = []
+    ahead = list(view.dimensions)
+    while ahead:
+        dimension = ahead.pop(0)
+        outer, inner = _rows(dimension)
+        found.append(outer)
+        ahead[:0] = inner
+    return dataclasses.replace(view, dimensions=tuple(found))
+
+
+def _rows(dimension: Dimension) -> tuple[Dimension, list[Dimension]]:
+    """Returns the outermost level of a dimension as one of its own, and the rest of it."""
+    if _has_one_stride(dimension) or dimension.rest:
+        return dimension, []
+    first, *others = dimension.levels
+    row, start = divmod(dimension.start, first.step)
+    length = dimension.length - first.step * (first.extent - 1)
+    if dimension.size % first.step or start + length > first.step:
+        return dimension, []
+    size = dimension.size // first.step
+    level = dataclasses.replace(first, step=1)
+    outer = dataclasses.replace(dimension, size=size, start=row, levels=(level,))
+    inner = dataclasses.replace(dimension, size=first.step, start=start, levels=tuple(others))
+    return outer, [inner]
 
 
 @dataclasses.dataclass(frozen=True)
