@@ -503,6 +503,21 @@ MATRICES = """kernel matrices(a: float32[n, 16, 4], x: float32[n, 4]) -> (y) {
     }
   }
 }"""
+HALVES = """kernel halves(a: float32[n]) -> (a) {
+  serial b in 0 .. n // 64 {
+    serial k in 0 .. 32 {
+      a[((b * 64) + k) + 32] = (a[((b * 64) + k) + 32] * 0.5:float32) + a[(b * 64) + k]
+    }
+  }
+}"""
+WAVES = """kernel waves(x: float64[n], f: float64[n], h: float64[n]) -> (y) {
+  buffer y: float64[n]
+  serial i in 0 .. n {
+    serial j in 0 .. n {
+      y[i] = y[i] + (f[j] * cos(x[j] * h[i]))
+    }
+  }
+}"""
 MEASURED_AS_XLA = {
     "sums of windows": (windows(SUM, 7), 306, 0.9e-3),
     "extremes of windows": (windows(GREATEST, 7), 306, 4.6e-3),
@@ -519,6 +534,8 @@ MEASURED_AS_XLA = {
     "two branches that store to a result": (LEAKY, 896, 0.12e-3),
     "parts of a result in branches": (CELLS, 1500, 2.7e-3),
     "products of many small matrices": (MATRICES, 60_000, 1.7e-3),
+    "half of each row": (HALVES, 1 << 17, 89e-6),
+    "a product with functions": (WAVES, 600, 1.58e-3),
     "a logarithm of float64": (
         SINES.replace("VALUE", "log(x[i, j])").replace("float32", "float64"), 1000, 3.0e-3,
     ),
@@ -774,6 +791,12 @@ def test_an_element_that_an_earlier_iteration_might_write_costs_native_code_its_
     # Measured with one thread: 156 and 36 us.
     behind, others = (compiled(text, 400).stages.estimates.native for text in (CHECKERED, ahead))
     assert behind > 2 * others
+
+
+def test_elements_farther_than_a_loop_is_long_cost_native_code_no_vectors() -> None:
+    # Measured: a circuit of 16 stages takes 0.14 and 3.0 ms.
+    estimates = compiled(HALVES, 1 << 17).stages.estimates
+    assert 4 * estimates.native < estimates.xla
 
 
 def test_boxes_between_positions_that_are_data_are_smaller_than_the_array() -> None:

@@ -17,6 +17,7 @@ that stand anywhere have no mark.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Collection, Mapping
 
 from msops._loops.analysis.affine import affine
@@ -77,22 +78,25 @@ def seems_carried(loop: For) -> bool:
     """
     stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
     return any(
-        _is_behind(load, store, loop.var)
+        _is_behind(load, store, loop)
         for store in stores
         for load in loads_in(loop.body)
         if load.buffer == store.buffer and load.indices
     )
 
 
-def _is_behind(load: Load, store: Store, var: str) -> bool:
+def _is_behind(load: Load, store: Store, loop: For) -> bool:
     """Returns whether a load reads what an earlier iteration writes, if that does write."""
     *outer, last = store.indices
     *outer_of_load, last_of_load = load.indices
-    own, read = affine(last, {var}), affine(last_of_load, {var})
+    own, read = affine(last, {loop.var}), affine(last_of_load, {loop.var})
     if outer != outer_of_load or own is None or read is None or not own.along:
         return False
     distance, step = own - read, own.along[0][1]
-    return not distance.terms and distance.constant % step == 0 and distance.constant // step > 0
+    if distance.terms or distance.constant % step:
+        return False
+    trips = fixed_trips(loop)
+    return 0 < distance.constant // step < (math.inf if trips is None else trips)
 
 
 def _is_peeled(loop: For) -> bool:

@@ -87,6 +87,9 @@ SECONDS_PER_COPIED = 1e-9
 SECONDS_PER_SCATTERED = 4e-9
 """The time of writing an element through an index: 1 to 3 ns, and 12 in gradients of samples of an
 image, with what is computed for it."""
+SECONDS_PER_INTERLEAVED = 4e-10
+"""The time of an element of an array, some of which are written anew and lie among the others: 0.36
+ns."""
 SECONDS_PER_POOLED = 1e-9
 """The time of an element in a window of two dimensions or more, if all windows are apart, or if it
 is their extreme: 0.3 to 2 ns."""
@@ -245,8 +248,7 @@ class _Costs:
                 continue
             elements = math.prod(nest.extents.get(axis, 1) for axis in variables(part))
             operation = SECONDS_PER_SCALAR if nest.outer else SECONDS_PER_OPERATION
-            gathered = sum(1.0 for load in loads(part) if nest.is_indirect(load))
-            own = operation * sum(1.0 for _ in computed(part)) + SECONDS_PER_GATHERED * gathered
+            own = sum(self._part(inner, nest, operation) for inner in computed(part))
             size = elements * itemsize(part.dtype)
             moving = 2 * SECONDS_PER_STREAMED * size if size > CACHE_BYTES else 0.0
             # It is computed and read once more to see whether it is finite.
@@ -256,12 +258,16 @@ class _Costs:
     def _copying(self, step: VectorStep) -> float:
         """Returns the seconds of copies that XLA makes for the update of a part of an array.
 
-        The part is computed by itself, and then written among the elements around it.
+        The part is computed by itself, and then written among the elements around it: one by one
+        over all of the array, if it is more than one block of it.
         """
         nest = step.nest
         buffer = self._buffers[nest.store.buffer]
         if nest.iterations >= math.prod(buffer.shape) or self._is_one_with_next(nest):
             return 0.0
+        view = find_view(nest.store.indices, buffer.shape, nest.axis_ranges)
+        if view is not None and view.has_gaps and not nest.outer:
+            return SECONDS_PER_INTERLEAVED * math.prod(buffer.shape)
         byte = SECONDS_PER_STREAMED if buffer.name in self._large else SECONDS_PER_OPERATION
         return 2 * byte * nest.iterations * itemsize(buffer.dtype)
 
@@ -358,31 +364,6 @@ class _Costs:
     def _computing(self, nest: Nest, operation: float, *, in_vectors: bool = True) -> float:
         """Returns the seconds of one element's value and store, by those of an operation."""
 
-        def wide(dtype: str) -> float:
-            return width_in_float32s(dtype) if in_vectors else 1.0
-
-        def seconds(part: Expr) -> float:
-            match part:
-                case Const() | Var():
-                    return 0.0
-                case FunctionCall(function=name) if name in _CALLED[part.dtype == "float64"]:
-                    return SECONDS_PER_CALL
-                case Binary(op="pow", right=Const(value=by)) if by == 0.5 or is_whole_power(part):
-                    return operation * wide(part.dtype) * max(1, int(abs(by)).bit_length() - 1)
-                case Binary(op="pow") if is_float(part.dtype):
-                    return SECONDS_PER_POWER * wide(part.dtype)
-                case Binary(op="mod" | "floordiv") if is_float(part.dtype):
-                    return SECONDS_PER_CALL
-                case Binary(op=op, right=right) if op in QUOTIENTS and not isinstance(right, Const):
-                    return SECONDS_PER_QUOTIENT
-                case FunctionCall(function=name) if not FUNCTIONS[name].is_instruction:
-                    return per_function * wide(part.dtype)
-                case Load() if self._overlaps(part, nest):
-                    return SECONDS_PER_COPIED
-                case Load() if nest.is_indirect(part):
-                    return SECONDS_PER_GATHERED
-            return operation * wide(part.dtype)
-
         def share(part: Expr) -> float:
             """Returns for which fraction of the iterations XLA computes a part.
 
@@ -392,13 +373,40 @@ class _Costs:
             return min(1.0, own / max(1, nest.iterations))
 
         store = nest.store
-        per_function = SECONDS_PER_FUNCTION_IN_LOOP if nest.outer else SECONDS_PER_FUNCTION
-        own = operation * wide(store.value.dtype)
+        width = width_in_float32s(store.value.dtype) if in_vectors else 1.0
+        own = operation * width
         is_scattered = nest.is_indirect(store) or self._overlaps(store, nest)
         total = SECONDS_PER_SCATTERED if is_scattered else own
         # What a value and its mask have in common is computed once.
         parts = dict.fromkeys(part for e in (store.value, *nest.mask) for part in computed(e))
-        return total + sum(seconds(part) * share(part) for part in parts)
+        return total + sum(
+            self._part(part, nest, operation, in_vectors=in_vectors) * share(part) for part in parts
+        )
+
+    def _part(self, part: Expr, nest: Nest, operation: float, *, in_vectors: bool = True) -> float:
+        """Returns the seconds of one element of a part of a value, by those of an operation."""
+        width = width_in_float32s(part.dtype) if in_vectors else 1.0
+        match part:
+            case Const() | Var():
+                return 0.0
+            case FunctionCall(function=name) if name in _CALLED[part.dtype == "float64"]:
+                return SECONDS_PER_CALL
+            case Binary(op="pow", right=Const(value=by)) if by == 0.5 or is_whole_power(part):
+                return operation * width * max(1, int(abs(by)).bit_length() - 1)
+            case Binary(op="pow") if is_float(part.dtype):
+                return SECONDS_PER_POWER * width
+            case Binary(op="mod" | "floordiv") if is_float(part.dtype):
+                return SECONDS_PER_CALL
+            case Binary(op=op, right=right) if op in QUOTIENTS and not isinstance(right, Const):
+                return SECONDS_PER_QUOTIENT
+            case FunctionCall(function=name) if not FUNCTIONS[name].is_instruction:
+                function = SECONDS_PER_FUNCTION_IN_LOOP if nest.outer else SECONDS_PER_FUNCTION
+                return function * width
+            case Load() if self._overlaps(part, nest):
+                return SECONDS_PER_COPIED
+            case Load() if nest.is_indirect(part):
+                return SECONDS_PER_GATHERED
+        return operation * width
 
     def _overlaps(self, access: Load | Store, nest: Nest) -> bool:
         """Returns whether an access follows its axes, but is no slice of an array."""

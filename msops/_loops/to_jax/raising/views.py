@@ -44,6 +44,11 @@ class Dimension:
         """The number of elements from the first that is shown to the last, both included."""
         return 1 + sum(level.step * (level.extent - 1) for level in self.levels)
 
+    @property
+    def has_gaps(self) -> bool:
+        """Whether some elements between the first and the last are not shown."""
+        return self.length > math.prod(level.extent for level in self.levels)
+
 
 @dataclass(frozen=True)
 class ArrayView:
@@ -61,6 +66,11 @@ class ArrayView:
     def shape(self) -> tuple[int, ...]:
         """The buffer's shape with neighbours merged."""
         return tuple(dimension.size for dimension in self.dimensions)
+
+    @property
+    def has_gaps(self) -> bool:
+        """Whether it leaves out elements along some dimension."""
+        return any(dimension.has_gaps for dimension in self.dimensions)
 
     @property
     def axes(self) -> tuple[str, ...]:
