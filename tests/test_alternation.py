@@ -7,7 +7,15 @@ import textwrap
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loop_ir import Kernel, alternate_arrays, alternating, mark_loops, parse_kernel
+from loop_ir import (
+    Kernel,
+    alternate_arrays,
+    alternating,
+    kernel_text,
+    mark_loops,
+    parse_kernel,
+)
+from loop_native import prepared
 from test_c_arrangement import arranged_apart, body_of
 
 STEPS = """kernel steps(a: float32[20, 8], c: float32[20, 8]) -> (a) {
@@ -109,6 +117,43 @@ def test_only_what_both_arrays_hold_alternates(old: str, new: str) -> None:
     kernel = marked(text)
     changed = arranged_apart(alternate_arrays, kernel)
     assert (changed != kernel) is ("7 - j" in new or "local t" in new)
+
+
+AROUND = STEPS.replace("    local w: float32[20, 8] {\n", "").removesuffix("}")
+AROUND = AROUND.replace(" -> (a) {", " -> (a) {\n  buffer w: float32[20, 8]")
+
+
+def test_an_array_around_the_steps_is_used_too() -> None:
+    text = body_of(arranged_apart(alternate_arrays, marked(AROUND)))
+    assert text.startswith("buffer w: float32[20, 8]\nparallel at in 0 .. 20 {")
+    assert "a[i_1, j_1] = (w[i_1 - 1, j_1] + w[i_1 + 1, j_1])" in text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("-> (a)", "-> (a, w)"),
+        ("buffer w: float32[20, 8]\n", ""),
+        ("serial s in", "w[0, 0] = c[0, 0]\n serial s in"),
+        ("serial s in", "c[0, 0] = w[3, 3]\n serial s in"),
+    ],
+    ids=["a result", "a parameter", "written before", "read before"],
+)
+def test_an_array_that_others_use_is_not(old: str, new: str) -> None:
+    text = AROUND.replace(old, new)
+    if not new:
+        text = text.replace("c: float32[20, 8])", "c: float32[20, 8], w: float32[20, 8])")
+    kernel = marked(text)
+    assert arranged_apart(alternate_arrays, kernel) == kernel
+
+
+def test_steps_that_choose_what_they_write_alternate() -> None:
+    text = AROUND.replace(
+        "w[i, j] = (a[i - 1, j] + a[i + 1, j]) * c[s, j]",
+        "if (i > s) { w[i, j] = a[i - 1, j] * 0.5:float32 } else { w[i, j] = a[i, j] }",
+    )
+    assert kernel_text(prepared(parse_kernel(text))).count("w[") > 2
+    assert "= w[k, l]" not in kernel_text(prepared(parse_kernel(text.replace("0 .. 5", "0 .. 6"))))
 
 
 @st.composite

@@ -3,9 +3,9 @@
 Passes, in the order of `pipeline.PASSES_TO_C`:
 
     fresh_results.py parameters that are read as given, instead of copies of them
-    alternating.py   alternation of an array and its copy, step by step of a time loop
     partitioning.py  loops, split into their borders and what lies between
     merging.py       one store of a chosen value instead of a store in each branch
+    alternating.py   alternation of an array and its copy, step by step of a time loop
     neighbours.py    sums of terms from neighbours, gathered element by element
     scattering.py    loops that add to neighbours, split for vectors
     invariants.py    what a loop does not change, computed once for all its iterations

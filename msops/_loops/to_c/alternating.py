@@ -16,7 +16,7 @@ loop.
 
 The values stay the same if all of this holds for each array that is copied back:
 
-- It has the same shape and dtype as its copy, an array that nothing outside of a step uses.
+- It has the same shape and dtype as its copy, an array that nothing outside of the steps uses.
 - Each step writes the same box of the copy, whole and under no condition, and does not read it. At
   its end the step copies that box back, and writes nothing else to the array.
 
@@ -42,6 +42,7 @@ from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Local, Stmt, 
 from msops._loops.ir.walk import (
     A,
     Scope,
+    accesses_in,
     loads_in,
     map_accesses,
     map_bodies_within,
@@ -96,10 +97,10 @@ class _Alternation:
         own, body, inside = _without_locals(loop, scope)
         work, back = _split(body)
         taken = {found.store.buffer: _source(found) for found in _whole_stores(back, {})}
-        buffers = {**scope.buffers, **own}
-        if not _may_alternate(work, back, own, buffers) or not self._is_worth(
-            loop, back, scope, inside
-        ):
+        usable = {**self._temporaries(loop, scope), **own}
+        if not _may_alternate(work, back, own, usable, {**scope.buffers, **own}):
+            return None
+        if not self._is_worth(loop, back, scope, inside):
             return None
 
         def step(body: tuple[Stmt, ...], at: Expr) -> tuple[Stmt, ...]:
@@ -111,14 +112,29 @@ class _Alternation:
         swap = {**taken, **{source: target for target, source in taken.items()}}
         twice = (*step(work, at), *step(_renamed(work, swap), index("add", at, integer(1))))
         whole: list[Stmt] = [
-            self._copy(target, own[source], loop) for target, source in taken.items()
+            self._copy(target, usable[source], loop) for target, source in taken.items()
         ]
         whole.append(
             with_parts(loop, var=pair.name, begin=integer(0), end=integer(steps // 2), body=twice)
         )
         if steps % 2:
             whole += step(body, integer(first + steps - 1))
-        return _with_locals(tuple(whole), [own[source] for source in taken.values()], loop)
+        declared = [own[source] for source in taken.values() if source in own]
+        return _with_locals(tuple(whole), declared, loop)
+
+    @functools.cached_property
+    def _accesses(self) -> Counter[str]:
+        return Counter(access.buffer for access in accesses_in(self._kernel.body))
+
+    def _temporaries(self, loop: For, scope: Scope) -> dict[str, Buffer]:
+        """Returns the arrays around a loop that nothing outside of it uses."""
+        used = Counter(access.buffer for access in accesses_in(loop.body))
+        outer = {*(b.name for b in self._kernel.parameters), *self._kernel.results}
+        return {
+            name: scope.buffers[name]
+            for name, count in used.items()
+            if name in scope.buffers and name not in outer and count == self._accesses[name]
+        }
 
     def _is_worth(self, loop: For, back: Sequence[Stmt], scope: Scope, inside: Scope) -> bool:
         """Returns whether the copies are a good part of a step."""
@@ -296,6 +312,7 @@ def _may_alternate(
     work: tuple[Stmt, ...],
     back: tuple[Stmt, ...],
     own: Mapping[str, Buffer],
+    usable: Mapping[str, Buffer],
     buffers: Mapping[str, Buffer],
 ) -> bool:
     """Returns whether steps may compute into arrays and their copies by turns.
@@ -303,13 +320,14 @@ def _may_alternate(
     Args:
       work: the statements of a step before the copies.
       back: the copies at its end.
-      own: the arrays that only a step uses.
+      own: the arrays of a step.
+      usable: these, and those around that only the steps use.
       buffers: all arrays.
     """
     copies = list(_whole_stores(back, {}))
     sources = {_source(copy) for copy in copies}
     targets = {copy.store.buffer for copy in copies}
-    if not copies or len(sources | targets) < 2 * len(copies) or not sources <= own.keys():
+    if not copies or len(sources | targets) < 2 * len(copies) or not sources <= usable.keys():
         return False
     if targets & own.keys() or any(load.buffer in sources for load in loads_in(work)):
         return False
