@@ -197,3 +197,84 @@ def test_c_without_branches_computes_what_the_interpreter_does(tmp_path: Path) -
         for got, want in zip(got_all, interpret(kernel, inputs), strict=True):
             np.testing.assert_array_equal(got, want)
     assert all(" & " in source.text for _, source in (sources[0], sources[2]))
+
+
+OTHERS = """kernel others(y: {dtype}[30, 2], p: {dtype}[30]) -> (g) {{
+  buffer g: {dtype}[30]
+  parallel i in 0 .. 30 {{
+    local sum: {dtype}[] {{
+      local more: {dtype}[] {{
+        reduction j in 0 .. 30 {{
+          if ({condition}) {{
+            local d: {dtype}[] {{
+              d[] = {value}
+              sum[] = sum[] + {term}
+              {update}
+            }}
+          }} {otherwise}
+        }}
+        g[i] = sum[] - more[]
+      }}
+    }}
+  }}
+}}"""
+OTHER_PARTS = {
+    "dtype": "float64", "condition": "i != j", "value": "y[i, 0] - y[j, 0]", "otherwise": "",
+    "term": "(p[j] / (d[] * d[]))", "update": "more[] = more[] - d[]",
+}  # fmt: skip
+
+
+def others(**parts: str) -> Kernel:
+    return parse_kernel(OTHERS.format(**{**OTHER_PARTS, **parts}))
+
+
+def test_a_body_that_one_iteration_leaves_out_is_computed_in_any_case() -> None:
+    lines = lines_of(add_choices(others()))
+    assert not any("if (" in line for line in lines)
+    assert "d[] = y[i, 0] - y[j, 0]" in lines
+    assert "sum[] = sum[] + ((i != j) ? (p[j] / (d[] * d[])) : 0.0:float64)" in lines
+    assert "more[] = more[] - ((i != j) ? d[] : 0.0:float64)" in lines
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"condition": "i < j"},
+        {"condition": "i != 7"},
+        {"condition": "(i + j) != (j + 3)"},
+        {"value": "y[j, 0] - p[(30 - i) + ((j - 1) - j)]"},
+        {"update": "more[] = max(more[], d[])"},
+        {"update": "g[i] = g[i] + d[]"},
+        {"update": "if (d[] > more[]) { more[] = d[] }"},
+        {"dtype": "int32", "term": "(p[j] * d[])"},
+        {"otherwise": "else { more[] = more[] + p[j] }"},
+    ],
+    ids=[
+        "half of the iterations", "not of the loop", "always one", "may not exist", "an extreme",
+        "an array", "a condition inside", "integers", "two sides",
+    ],
+)  # fmt: skip
+def test_bodies_that_keep_their_branch(parts: dict[str, str]) -> None:
+    kernel = others(**parts)
+    assert add_choices(kernel) is kernel
+
+
+@given(seed=st.integers(0, 2**32 - 1), dtype=st.sampled_from(["float32", "float64"]))
+@settings(max_examples=examples(20), deadline=None)
+def test_the_iteration_that_is_left_out_adds_nothing(seed: int, dtype: str) -> None:
+    kernel, rng = others(dtype=dtype), np.random.default_rng(seed)
+    inputs = [rng.permutation(60).reshape(30, 2).astype(dtype), rng.uniform(size=30).astype(dtype)]
+    (want,) = interpret(kernel, inputs)
+    assert np.isfinite(want).all()
+    np.testing.assert_array_equal(interpret(add_choices(kernel), inputs)[0], want)
+
+
+def test_c_that_computes_it_in_any_case_is_right(tmp_path: Path) -> None:
+    kernel, source = shipped(others(), 0)
+    library = build_together(tmp_path, [source], ("-O3",))
+    rng = np.random.default_rng(0)
+    y, p = rng.permutation(60).reshape(30, 2).astype("float64"), rng.uniform(size=30)
+    d = y[:, None, 0] - y[None, :, 0]
+    np.fill_diagonal(d, np.inf)
+    want = (p / (d * d)).sum(1) + np.where(np.isinf(d), 0, d).sum(1)
+    np.testing.assert_allclose(call(library, kernel, source, [y, p])[0], want, rtol=1e-13)

@@ -1,4 +1,4 @@
-"""Sums under conditions that data decide add a choice between their term and zero.
+"""Sums under conditions add a choice between their term and zero.
 
     reduction b in 0 .. 13 {                  reduction b in 0 .. 13 {
       local q: float32[] {                      local q: float32[] {
@@ -12,16 +12,32 @@
 No processor foresees such a branch, and a wrong guess takes longer than a cheap term does. Of a
 choice between a term and zero compilers make a mask. A term that takes long, or reads from anywhere
 in memory, keeps its branch.
+
+A condition that leaves out one iteration (`if i != j`) guards a whole body. Vectors would load
+under a mask, which compilers cannot do of records. So the body is computed in any case, and there
+its sums add zero.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.algebra import number
 from msops._loops.ir.building import binary, element_of
-from msops._loops.ir.nodes import BinaryOp, For, If, Kernel, Select, Stmt, Store
+from msops._loops.ir.nodes import (
+    Binary,
+    BinaryOp,
+    Buffer,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Select,
+    Stmt,
+    Store,
+)
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import exists
 from msops._loops.ir.walk import (
@@ -30,10 +46,15 @@ from msops._loops.ir.walk import (
     declared_in,
     is_innermost,
     loads,
+    loads_in,
+    operands,
     rewrite_loops,
     rewrite_statements,
     with_parts,
+    within_locals,
 )
+from msops._loops.to_c.strides import coefficient
+from msops._loops.to_c.widening import without_locals
 from msops._loops.to_c.work import is_cheap
 
 
@@ -50,24 +71,67 @@ def add_choices(kernel: Kernel) -> Kernel:
         def add(stmt: If) -> tuple[Stmt, ...]:
             match stmt:
                 case If(condition=condition, then=(Store(indices=()) as store,), otherwise=()):
-                    update = sum_of(store)
+                    update, chosen = sum_of(store), _chosen(store, condition)
                     if (
                         update is not None
+                        and chosen is not None
                         and store.buffer not in own
-                        and update.op == "add"
-                        and is_float(store.value.dtype)
                         and loads(condition)
                         and is_cheap(update.term, loop, buffers)
                         and all(exists(x, inside.ranges, buffers) for x in loads(update.term))
                     ):
-                        dtype = store.value.dtype
-                        term = Select(condition, update.term, number(0, dtype), dtype)
-                        op: BinaryOp = "sub" if update.is_negated else "add"
-                        value = binary(op, element_of(store), term)
-                        return (dataclasses.replace(store, value=value),)
+                        return (chosen,)
             return (stmt,)
 
-        body = rewrite_statements(loop.body, add, If)
+        body = _without_branch(loop, inside, buffers)
+        if body is None:
+            body = rewrite_statements(loop.body, add, If)
         return None if body == loop.body else (with_parts(loop, body=body),)
 
     return rewrite_loops(kernel, change, "reduction")
+
+
+def _chosen(store: Store, condition: Expr) -> Store | None:
+    """Returns a sum that adds zero where a condition fails; None for another store."""
+    update, dtype = sum_of(store), store.value.dtype
+    if update is None or update.op != "add" or not is_float(dtype):
+        return None
+    term = Select(condition, update.term, number(0, dtype), dtype)
+    op: BinaryOp = "sub" if update.is_negated else "add"
+    return dataclasses.replace(store, value=binary(op, element_of(store), term))
+
+
+def _without_branch(
+    loop: For, inside: Scope, buffers: Mapping[str, Buffer]
+) -> tuple[Stmt, ...] | None:
+    """Returns the body of a loop of which one iteration does nothing, computed in any case.
+
+    Args:
+      loop: the loop.
+      inside: the scope of its body.
+      buffers: the buffers of the kernel, locals too, by name.
+
+    Returns:
+      None for another loop, and if an element might not exist in that iteration.
+    """
+    match loop.body:
+        case (If(condition=Binary(op="ne") as condition, then=then, otherwise=()),):
+            sides = [coefficient(side, loop.var) for side in operands(condition)]
+            if None in sides or sides[0] == sides[1]:
+                return None
+        case _:
+            return None
+    own = declared_in(then)
+    found: list[Stmt] = []
+    body, variables = without_locals(then)
+    for stmt in body:
+        if not isinstance(stmt, Store) or (stmt.indices and stmt.buffer not in own):
+            return None
+        new = stmt if stmt.buffer in own else _chosen(stmt, condition)
+        if new is None:
+            return None
+        found.append(new)
+    read = [load for load in loads_in(then) if load.buffer not in own]
+    if not all(exists(load, inside.ranges, buffers) for load in read):
+        return None
+    return within_locals(variables, tuple(found))
