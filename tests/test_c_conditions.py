@@ -246,12 +246,15 @@ def test_a_body_that_one_iteration_leaves_out_is_computed_in_any_case() -> None:
         {"update": "more[] = max(more[], d[])"},
         {"update": "g[i] = g[i] + d[]"},
         {"update": "if (d[] > more[]) { more[] = d[] }"},
-        {"dtype": "int32", "term": "(p[j] * d[])"},
+        {"update": "if (d[] > more[]) { d[] = more[] }"},
+        {"update": "if (d[] > p[j]) { more[] = more[] + d[] sum[] = max(sum[], d[]) }"},
+        {"update": "if (d[] > p[j]) { more[] = more[] + d[] } else { more[] = more[] + p[j] }"},
         {"otherwise": "else { more[] = more[] + p[j] }"},
     ],
     ids=[
         "half of the iterations", "not of the loop", "always one", "may not exist", "an extreme",
-        "an array", "a condition inside", "integers", "two sides",
+        "an array", "a condition inside", "on a variable",
+        "a sum and an extreme", "two sides inside", "two sides",
     ],
 )  # fmt: skip
 def test_bodies_that_keep_their_branch(parts: dict[str, str]) -> None:
@@ -259,10 +262,26 @@ def test_bodies_that_keep_their_branch(parts: dict[str, str]) -> None:
     assert add_choices(kernel) is kernel
 
 
-@given(seed=st.integers(0, 2**32 - 1), dtype=st.sampled_from(["float32", "float64"]))
+def test_a_condition_inside_of_it_leaves_out_more() -> None:
+    kernel = others(update="if (d[] > p[j]) { more[] = more[] + d[] }")
+    assert (
+        "more[] = more[] + (((i != j) & (d[] > p[j])) ? d[] : 0.0:float64)"
+        in lines_of(add_choices(kernel))
+    )  # fmt: skip
+
+
+UPDATES = ["more[] = more[] - d[]", "if (d[] > p[j]) { more[] = more[] + d[] }"]
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    dtype=st.sampled_from(["float32", "float64", "int32"]),
+    update=st.sampled_from(UPDATES),
+)
 @settings(max_examples=examples(20), deadline=None)
-def test_the_iteration_that_is_left_out_adds_nothing(seed: int, dtype: str) -> None:
-    kernel, rng = others(dtype=dtype), np.random.default_rng(seed)
+def test_the_iteration_that_is_left_out_adds_nothing(seed: int, dtype: str, update: str) -> None:
+    term = "(p[j] * d[])" if dtype == "int32" else "(p[j] / (d[] * d[]))"
+    kernel, rng = others(dtype=dtype, update=update, term=term), np.random.default_rng(seed)
     inputs = [rng.permutation(60).reshape(30, 2).astype(dtype), rng.uniform(size=30).astype(dtype)]
     (want,) = interpret(kernel, inputs)
     assert np.isfinite(want).all()

@@ -21,7 +21,7 @@ its sums add zero.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.algebra import number
@@ -30,6 +30,7 @@ from msops._loops.ir.nodes import (
     Binary,
     BinaryOp,
     Buffer,
+    Const,
     Expr,
     For,
     If,
@@ -50,6 +51,7 @@ from msops._loops.ir.walk import (
     operands,
     rewrite_loops,
     rewrite_statements,
+    stored_in,
     with_parts,
     within_locals,
 )
@@ -76,6 +78,7 @@ def add_choices(kernel: Kernel) -> Kernel:
                         update is not None
                         and chosen is not None
                         and store.buffer not in own
+                        and is_float(store.value.dtype)
                         and loads(condition)
                         and is_cheap(update.term, loop, buffers)
                         and all(exists(x, inside.ranges, buffers) for x in loads(update.term))
@@ -94,9 +97,10 @@ def add_choices(kernel: Kernel) -> Kernel:
 def _chosen(store: Store, condition: Expr) -> Store | None:
     """Returns a sum that adds zero where a condition fails; None for another store."""
     update, dtype = sum_of(store), store.value.dtype
-    if update is None or update.op != "add" or not is_float(dtype):
+    if update is None or update.op != "add":
         return None
-    term = Select(condition, update.term, number(0, dtype), dtype)
+    zero = number(0, dtype) if is_float(dtype) else Const(0, dtype)
+    term = Select(condition, update.term, zero, dtype)
     op: BinaryOp = "sub" if update.is_negated else "add"
     return dataclasses.replace(store, value=binary(op, element_of(store), term))
 
@@ -125,13 +129,32 @@ def _without_branch(
     found: list[Stmt] = []
     body, variables = without_locals(then)
     for stmt in body:
-        if not isinstance(stmt, Store) or (stmt.indices and stmt.buffer not in own):
+        new = _in_any_case(stmt, condition, own)
+        if not new:
             return None
-        new = stmt if stmt.buffer in own else _chosen(stmt, condition)
-        if new is None:
-            return None
-        found.append(new)
+        found += new
     read = [load for load in loads_in(then) if load.buffer not in own]
     if not all(exists(load, inside.ranges, buffers) for load in read):
         return None
     return within_locals(variables, tuple(found))
+
+
+def _in_any_case(stmt: Stmt, condition: Expr, own: Set[str]) -> list[Store]:
+    """Returns a statement without the condition around it; nothing if it needs that.
+
+    Args:
+      stmt: the statement.
+      condition: the condition.
+      own: the variables that nothing outside of the condition reads.
+    """
+    match stmt:
+        case Store(buffer=buffer) if buffer in own:
+            return [stmt]
+        case Store(indices=()):
+            chosen = _chosen(stmt, condition)
+            return [chosen] if chosen else []
+        case If(condition=more, then=then, otherwise=()) if not own & stored_in(then):
+            both = binary("and", condition, more)
+            sums = [_in_any_case(inner, both, own) for inner in then]
+            return [store for stores in sums for store in stores] if all(sums) else []
+    return []
