@@ -183,6 +183,7 @@ def test_loops_without_vectors(parts: dict[str, str]) -> None:
         {"before": "if (n[j] > 0) { w[] = cos(a[j]) }"},
         {"before": "v[] = a[j] if (n[j] > 0) { v[] = 0.0:float64 } w[] = cos(v[])"},
         {"before": "v[] = y[0, 0] w[] = ((n[j] > 0) ? cos(a[j]) : v[])"},
+        {"before": "v[] = y[0, 0] w[] = float64((j > 0) && ((cos(a[j - 1]) * v[]) > v[]))"},
         {"before": "w[] = a[j] w[] = y[0, 0] * w[]"},
         {
             "inside": "parallel k in 0 .. 8 { serial l in 0 .. 90 "
@@ -192,7 +193,8 @@ def test_loops_without_vectors(parts: dict[str, str]) -> None:
     ids=[
         "in vectors", "a sum", "a sum and its terms", "short", "of any length", "an instruction",
         "a product", "float16", "of what is stored", "under a condition",
-        "that a condition changes", "that a choice guards", "no function", "a small part",
+        "that a condition changes", "that a choice guards",
+        "that a condition guards", "no function", "a small part",
     ],
 )  # fmt: skip
 def test_loops_that_stay(parts: dict[str, str]) -> None:

@@ -131,8 +131,7 @@ def _split(loop: For, names: Names) -> _Parts:
             if expr not in taken:
                 taken[expr] = Buffer(names.fresh("value"), (), expr.dtype)
             return Load(taken[expr].name, (), expr.dtype)
-        # A choice may guard what it does not choose.
-        return expr if isinstance(expr, Select) else map_operands(expr, take)
+        return expr if _may_guard(expr) else map_operands(expr, take)
 
     own: list[Store] = []
     others: list[Stmt] = []
@@ -218,6 +217,11 @@ def _needed(stores: Sequence[Store], names: Collection[str]) -> set[str]:
         if more <= found:
             return found
         found |= more
+
+
+def _may_guard(expr: Expr) -> bool:
+    """Returns whether some operands of an expression are computed only if others allow it."""
+    return isinstance(expr, Select) or (isinstance(expr, Binary) and expr.op in ("land", "lor"))
 
 
 def _has_function(expr: Expr) -> bool:
