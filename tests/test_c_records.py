@@ -66,6 +66,18 @@ def test_those_of_parts_of_records_do(size, tmp_path) -> None:
 
 
 @needs_vector_library
+@pytest.mark.parametrize("size", [5, 6, 7, 9])
+def test_those_of_records_that_are_changed_do(size, tmp_path) -> None:
+    text = f"""kernel changed(x: float64[60, {size}]) -> (x) {{
+      parallel i in 0 .. 60 {{
+        {" ".join(f"x[i, {k}] = sin(x[i, {size - 1 - k}]) + x[i, 2]" for k in range(size))}
+      }}
+    }}"""
+    assert in_vectors(called(tmp_path, text)) == {"sin"}
+    assert apart(text) == size - 1
+
+
+@needs_vector_library
 def test_those_of_a_loop_that_threads_share_do(tmp_path) -> None:
     assert in_vectors(called(tmp_path, spread(5, rows=100_000))) == {"sin"}
 

@@ -41,10 +41,10 @@ def elements_apart(loop: For, buffers: Mapping[str, Buffer]) -> dict[Place, int]
     Returns:
       A number for each, from 1; those with different numbers are apart, and from all without one.
     """
-    of_buffers: dict[tuple[str, type], list[Load | Store]] = {}
+    of_buffers: dict[str, list[Load | Store]] = {}
     for access in accesses_in(loop.body):
         if access.indices:
-            of_buffers.setdefault((access.buffer, type(access)), []).append(access)
+            of_buffers.setdefault(access.buffer, []).append(access)
     records = [record for same in of_buffers.values() for record in _records(same, loop, buffers)]
     if not any(_is_left_scalar(record, loop, buffers) for record in records):
         return {}
@@ -68,7 +68,7 @@ def _records(
     """Returns the accesses to each record by their distances from one of its elements.
 
     Args:
-      accesses: all loads from a buffer, or all stores.
+      accesses: all accesses to a buffer.
       loop: the loop.
       buffers: the buffers of the kernel.
     """
@@ -93,9 +93,13 @@ def _is_left_scalar(
     record: Mapping[int, list[Load | Store]], loop: For, buffers: Mapping[str, Buffer]
 ) -> bool:
     """Returns whether gcc has no shuffle for the elements that a loop touches of a record."""
-    (one, *_) = next(iter(record.values()))
+    one, *_ = next(iter(record.values()))
     size = abs(stride(one, loop.var, buffers) or 0)
     if size in (0, 3) or size.bit_count() == 1:
         return False
+    loaded, stored = (
+        sum(any(isinstance(access, kind) for access in same) for same in record.values())
+        for kind in (Load, Store)
+    )
     # It stores a part of a record one by one in any case, and loads no two elements so.
-    return len(record) >= (size if isinstance(one, Store) else 2)
+    return loaded >= 2 or stored >= size
