@@ -225,7 +225,8 @@ BOUNDS = [
 @given(
     begin=st.integers(0, 12),
     end=st.one_of(
-        st.integers(20, 80).map(str),
+        # More elements than are added one by one if they are picked.
+        st.integers(30, 80).map(str),
         st.sampled_from(["(i + 50)", "min(int32(n[i]), 80)", "(60 - i)"]),
     ),
     counts=st.just("uint8"),
