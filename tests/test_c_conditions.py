@@ -247,6 +247,8 @@ def test_a_body_that_one_iteration_leaves_out_is_computed_in_any_case() -> None:
         {"update": "g[i] = g[i] + d[]"},
         {"update": "if (d[] > more[]) { more[] = d[] }"},
         {"update": "if (d[] > more[]) { d[] = more[] }"},
+        {"update": "if (d[] > more[]) { more[] = more[] + d[] sum[] = sum[] + d[] }"},
+        {"condition": "int32(more[]) != j"},
         {"update": "if (d[] > p[j]) { more[] = more[] + d[] sum[] = max(sum[], d[]) }"},
         {"update": "if (d[] > p[j]) { more[] = more[] + d[] } else { more[] = more[] + p[j] }"},
         {"otherwise": "else { more[] = more[] + p[j] }"},
@@ -254,6 +256,7 @@ def test_a_body_that_one_iteration_leaves_out_is_computed_in_any_case() -> None:
     ids=[
         "half of the iterations", "not of the loop", "always one", "may not exist", "an extreme",
         "an array", "a condition inside", "on a variable",
+        "a condition that sums change", "a condition of all that sums change",
         "a sum and an extreme", "two sides inside", "two sides",
     ],
 )  # fmt: skip

@@ -121,7 +121,7 @@ def _without_branch(
     match loop.body:
         case (If(condition=Binary(op="ne") as condition, then=then, otherwise=()),):
             sides = [coefficient(side, loop.var) for side in operands(condition)]
-            if None in sides or sides[0] == sides[1]:
+            if None in sides or sides[0] == sides[1] or _changes(then, condition):
                 return None
         case _:
             return None
@@ -153,8 +153,15 @@ def _in_any_case(stmt: Stmt, condition: Expr, own: Set[str]) -> list[Store]:
         case Store(indices=()):
             chosen = _chosen(stmt, condition)
             return [chosen] if chosen else []
-        case If(condition=more, then=then, otherwise=()) if not own & stored_in(then):
+        case If(condition=more, then=then, otherwise=()) if not (
+            own & stored_in(then) or _changes(then, more)
+        ):
             both = binary("and", condition, more)
             sums = [_in_any_case(inner, both, own) for inner in then]
             return [store for stores in sums for store in stores] if all(sums) else []
     return []
+
+
+def _changes(body: tuple[Stmt, ...], condition: Expr) -> bool:
+    """Returns whether statements store to what a condition reads: each sum evaluates it again."""
+    return not stored_in(body).isdisjoint(load.buffer for load in loads(condition))
