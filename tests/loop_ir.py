@@ -23,7 +23,7 @@ from msops._loops.analysis.polyhedral import counts
 from msops._loops.analysis.polyhedral import library as isl
 from msops._loops.analysis.polyhedral.counts import count_operations
 from msops._loops.analysis.polyhedral.dependences import Dependence, dependences
-from msops._loops.analysis.unwritten import find_unwritten
+from msops._loops.analysis.unwritten import find_overwritten, find_unwritten
 from msops._loops.choice import Costs, Form, choose_for_cpu
 from msops._loops.errors import NotRaised
 from msops._loops.frontends import LoopProgram, Spec, read_kernel
@@ -312,6 +312,7 @@ __all__ = [
     "fill_last_vectors",
     "find_compiler",
     "find_kinds",
+    "find_overwritten",
     "find_unwritten",
     "forward_indices",
     "forward_lengths",

@@ -20,6 +20,7 @@ from loop_ir import (
     check_bounds,
     dependences,
     find_kinds,
+    find_overwritten,
     find_unwritten,
     mark_loops,
     parse_kernel,
@@ -253,6 +254,65 @@ def test_a_sum_started_in_its_loop_reads_nothing_unwritten() -> None:
     written = find_unwritten(kernel)
     assert written.findings == ()
     assert written.overwritten == {"s"}
+
+
+# What both branches of a condition on data write.
+
+BRANCHES = {
+    "if (a[i] > 0) { s[i] = 1 } else { s[i] = 0 }": True,
+    "if (a[i] > 0) { s[i] = 1  t[i] = a[i] } else { t[i] = 0  s[i] = 0 }": True,
+    "if (a[i] > 0) { if (a[i] > 1) { s[i] = 2 } else { s[i] = 1 } } else { s[i] = 0 }": True,
+    "if (a[i] > 0) { local u: float32[] { u[] = a[i]  s[i] = u[] } } else { s[i] = 0 }": True,
+    "if (a[i] > 0) { s[i] = 1 } else { s[i] = 0 }  t[i] = s[i]": True,
+    "if (a[i] > 0) { s[i] = 1 }": False,
+    "if (a[i] > 0) { s[i] = 1 } else { s[7 - i] = 0 }": False,
+    "if (a[i] > 0) { s[i] = 1 } else { t[i] = 0 }": False,
+    "if (a[i] > 0) { if (a[i] > 1) { s[i] = 2 } } else { s[i] = 0 }": False,
+    "if (a[i] > 0) { s[i] = 1 } else { serial j in 0 .. i { s[i] = 0 } }": False,
+    "if (a[i] > 0) { t[i] = s[i]  s[i] = 1 } else { s[i] = 0 }": False,
+    "if (a[i] > 0) { s[i] = 1 } else { s[i] = s[i] }": False,
+    "if (a[i] > 0) { s[at[i]] = 1 } else { s[at[i]] = 0 }": False,
+    "t[i] = s[i]  if (a[i] > 0) { s[i] = 1 } else { s[i] = 0 }": False,
+}
+
+
+@pytest.mark.parametrize("body", BRANCHES)
+def test_what_both_branches_write_is_written(body: str) -> None:
+    kernel = parse_kernel(f"""
+        kernel f(a: float32[8], at: int32[8]) -> (s, t) {{
+          buffer s: float32[8]
+          buffer t: float32[8]
+          serial i in 0 .. 8 {{
+            {body}
+          }}
+        }}""")
+    assert ("s" in find_unwritten(kernel).overwritten) == BRANCHES[body]
+
+
+def test_only_the_arrays_asked_for_are_overwritten() -> None:
+    kernel = parse_kernel("""
+        kernel f(a: float32[8]) -> (s) {
+          buffer s: float32[8]
+          buffer t: float32[8]
+          serial i in 0 .. 8 {
+            s[i] = t[i]
+            if (a[i] > 0) { t[i] = 1  s[i] = 1 } else { t[i] = 2  s[i] = 0 }
+          }
+        }""")
+    assert find_overwritten(kernel, {"s"}) == {"s"}
+
+
+def test_a_temporary_that_both_branches_write_is_one_of_each_iteration() -> None:
+    kernel = parse_kernel("""
+        kernel f(a: float32[8]) -> (s) {
+          buffer s: float32[8]
+          buffer t: float32[]
+          serial i in 0 .. 8 {
+            if (a[i] > 0) { t[] = a[i] } else { t[] = 0 }
+            s[i] = t[]
+          }
+        }""")
+    assert analyse(kernel).kernel.body[0].kind == "parallel"
 
 
 # Kinds of loops.

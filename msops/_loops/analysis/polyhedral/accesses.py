@@ -94,7 +94,7 @@ def analysis(kernel: Kernel) -> Iterator[tuple[Access, ...]]:
     if _latest.kernel is not kernel:
         context = isl.Context()
         with limited(context):
-            found = _accesses(visit_accesses(kernel), context)
+            found = accesses_at(visit_accesses(kernel), context)
         _latest.kernel, _latest.context, _latest.accesses = kernel, context, found
     with limited(_latest.context):
         yield _latest.accesses
@@ -105,7 +105,7 @@ def analysis_of(sites: Iterable[AccessSite]) -> Iterator[tuple[Access, ...]]:
     """Gives the accesses at some sites of a kernel to a block, as `analysis` does all of them."""
     context = isl.Context()
     with limited(context):
-        yield _accesses(sites, context)
+        yield accesses_at(sites, context)
 
 
 @contextmanager
@@ -145,7 +145,8 @@ def first_iteration(iterations: isl.Set, loops: Sequence[For]) -> tuple[isl.Poin
     return first, coordinates
 
 
-def _accesses(sites: Iterable[AccessSite], context: isl.Context) -> tuple[Access, ...]:
+def accesses_at(sites: Iterable[AccessSite], context: isl.Context) -> tuple[Access, ...]:
+    """Returns the accesses at some sites of a kernel, in a context of isl."""
     domains: dict[Scope, Domain] = {}
 
     def domain_of(scope: Scope) -> Domain:

@@ -1,4 +1,9 @@
-"""Elements that are read before they are written, and the iterations that read them."""
+"""Elements that are read before they are written, and the iterations that read them.
+
+What both branches of a condition write is written whatever the condition is:
+
+    if (v[i] > 1) { s[i] = 1; v[i] = 0 } else { s[i] = 0 }    writes s[i]
+"""
 
 from __future__ import annotations
 
@@ -6,10 +11,16 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.polyhedral.accesses import Access, box, first_iteration
+from msops._loops.analysis.polyhedral.accesses import (
+    Access,
+    accesses_at,
+    box,
+    first_iteration,
+)
 from msops._loops.analysis.polyhedral.dependences import common_loops
 from msops._loops.analysis.polyhedral.library import isl
-from msops._loops.ir.nodes import Buffer, Kernel
+from msops._loops.ir.nodes import Buffer, Expr, If, Kernel, Local, Stmt, Store
+from msops._loops.ir.walk import AccessSite, statements, visit
 
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
 
@@ -20,7 +31,8 @@ class Flow:
 
     Attributes:
       reads: the loads, in the order of the text.
-      writes: the stores, in the order of the text.
+      writes: the stores, in the order of the text; then, for each condition both of whose branches
+        store an element, that store where the condition is.
     """
 
     reads: tuple[Access, ...]
@@ -59,12 +71,16 @@ class Flow:
         return bool(missing.is_empty())
 
 
-def flows(kernel: Kernel, accesses: Iterable[Access]) -> Mapping[str, Flow]:
+def flows(kernel: Kernel, accesses: Sequence[Access]) -> Mapping[str, Flow]:
     """Returns the accesses by buffer, for the buffers of a kernel that are no parameters."""
     parameters = {buffer.name for buffer in kernel.parameters}
     by_buffer: dict[str, list[Access]] = defaultdict(list)
     for access in accesses:
         if access.buffer not in parameters:
+            by_buffer[access.buffer].append(access)
+    chosen = [site for site in _stores_of_conditions(kernel) if site.access.buffer in by_buffer]
+    if chosen:
+        for access in accesses_at(chosen, accesses[0].relation.get_ctx()):
             by_buffer[access.buffer].append(access)
     return {
         name: Flow(
@@ -73,6 +89,34 @@ def flows(kernel: Kernel, accesses: Iterable[Access]) -> Mapping[str, Flow]:
         )
         for name, group in by_buffer.items()
     }
+
+
+def _stores_of_conditions(kernel: Kernel) -> list[AccessSite]:
+    """Returns a store of each element that both branches of a condition store.
+
+    Its number is that of the last statement in the branches: what they read may come before it.
+    """
+    return [
+        AccessSite(store, stmt, order + len(statements((stmt,))) - 1, scope, ())
+        for order, (stmt, scope) in enumerate(visit(kernel))
+        if isinstance(stmt, If)
+        for store in _certain((stmt,)).values()
+    ]
+
+
+def _certain(body: Iterable[Stmt]) -> dict[tuple[str, tuple[Expr, ...]], Store]:
+    """Returns the stores that some statements make in any case, by element; loops may make none."""
+    found: dict[tuple[str, tuple[Expr, ...]], Store] = {}
+    for stmt in body:
+        match stmt:
+            case Store(buffer=buffer, indices=indices):
+                found[buffer, indices] = stmt
+            case If(then=then, otherwise=otherwise):
+                other = _certain(otherwise)
+                found |= {key: store for key, store in _certain(then).items() if key in other}
+            case Local(body=inside):
+                found |= _certain(inside)
+    return found
 
 
 def _unwritten(read: Access, writes: Iterable[Access], together: int = 0) -> isl.Map | None:
