@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import random
 import re
 import textwrap
 from collections import defaultdict
@@ -2287,6 +2288,98 @@ def test_both_versions_mean_the_loop(first: list[int], statement: str, begin: st
     at = np.array([3, -1, 0, 7, 2, 1, 9, 0, 4], "int32")
     inputs = [ends, np.arange(9, dtype="float32"), at, np.arange(4, dtype="float32")]
     np.testing.assert_array_equal(interpret(after, inputs), interpret(kernel, inputs))
+
+
+# A window around a point that data give.
+SPLAT = """kernel splat(x: float32[6], at: int32[6], row: int32[6]) -> (y, z) {{
+  buffer y: float32[7, 8]
+  buffer z: float32[8]
+  serial p in 0 .. 6 {{
+    {kind} k in 0 .. 4 {{
+      {statement}
+    }}
+  }}
+}}"""
+ADD = "y[row[p], at[p] + k] = y[row[p], at[p] + k] + x[k]"
+
+
+def splat(statement: str = ADD, kind: str = "reduction") -> Kernel:
+    return parse_kernel(SPLAT.format(statement=statement, kind=kind))
+
+
+def test_a_window_on_data_is_parallel_where_its_elements_are_in_range() -> None:
+    after = version_loops_over_data(splat())
+    assert body_of(after) == textwrap.dedent("""\
+        buffer y: float32[7, 8]
+        buffer z: float32[8]
+        serial p in 0 .. 6 {
+          if ((((int64(at[p]) >= 0:int64) && ((3:int64 + int64(at[p])) <= 7:int64)) && (int64(row[p]) >= 0:int64)) && (int64(row[p]) <= 6:int64)) {
+            parallel k in 0 .. 4 {
+              y[within(row[p], 0, 6), within(int64(k) + int64(at[p]), 0, 7)] = y[within(row[p], 0, 6), within(int64(k) + int64(at[p]), 0, 7)] + x[k]
+            }
+          } else {
+            reduction k_1 in 0 .. 4 {
+              y[row[p], at[p] + k_1] = y[row[p], at[p] + k_1] + x[k_1]
+            }
+          }
+        }""")  # noqa: E501
+
+
+SPLATS = {
+    ADD: True,
+    "y[row[p], k + at[p]] = y[row[p], at[p] + k] + x[k]": True,
+    "y[k, at[p] + k] = y[k, at[p] + k] + x[k]": True,
+    "z[at[p] + (k * 2)] = z[at[p] + (k * 2)] + x[k]": True,
+    "local t: float32[] { t[] = x[k]  if (k != 2) { z[at[p] + k] = z[at[p] + k] + t[] } }": True,
+    "z[at[p] + k] = z[(at[p] + k) + 1] + x[k]": False,
+    "z[at[p] + k] = z[at[p] - k] + x[k]": False,
+    "y[row[p], at[p] + k] = y[row[p], row[p] + k] + x[k]": False,
+    "y[row[p] * k, at[p] + k] = y[row[p] * k, at[p] + k] + x[k]": True,
+    "y[p + 3, at[p] + k] = y[p + 3, at[p] + k] + x[k]": True,
+    "y[row[p], at[p] + k] = y[row[p], at[p] + k] + x[k]  row[k] = 9": False,
+    "z[at[p]] = z[at[p]] + x[at[p] + k]": False,
+    "z[at[p] + k] = z[at[p] + k] + x[k]  y[0, 0] = y[0, 0] + x[k]": False,
+    "z[k + 1] = z[k + 1] + x[at[p] + k]": True,
+    "z[k + 5] = z[k + 5] + x[at[p] + k]": False,
+}
+
+
+@pytest.mark.parametrize("statement", SPLATS)
+def test_windows_are_parallel_where_no_two_iterations_meet(statement: str) -> None:
+    after = version_loops_over_data(splat(statement, "serial"))
+    assert ("parallel k" in kernel_text(after)) == SPLATS[statement]
+    assert "serial k_1" in kernel_text(after)
+
+
+def test_fixed_indices_are_proven_for_stores_if_they_are_read_in_any_case() -> None:
+    text = kernel_text(version_loops_over_data(splat("z[at[p] + k] = x[at[p] - k] + x[row[p]]")))
+    assert "x[row[p]]" in text
+    assert "within(row" not in text
+    for statement in (ADD.replace("row[p]", "row[p + 1]"), f"{ADD}  row[k] = 9"):
+        text = kernel_text(version_loops_over_data(splat(statement)))
+        assert "within(row" not in text
+        assert "y[row[p" in text
+    both = "y[at[p], at[p] + k] = x[k]  z[at[p]] = z[at[p]] + x[k]"
+    text = kernel_text(version_loops_over_data(splat(both)))
+    assert "z[within(at[p], 0, 6)] = z[within(at[p], 0, 6)] + x[k]" in text
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    st.sampled_from([*SPLATS]),
+    *2 * [st.lists(st.integers(-3, 9), min_size=6, max_size=6)],
+    st.integers(0, 99),
+)
+def test_windows_in_any_order_mean_the_loop(
+    statement: str, at: list[int], row: list[int], seed: int
+) -> None:
+    kernel = splat(statement, "serial")
+    after = version_loops_over_data(kernel)
+    verify(after)
+    inputs = [np.arange(1, 7, dtype="float32"), np.array(at, "int32"), np.array(row, "int32")]
+    again = interpret(after, inputs, shuffle=random.Random(seed))
+    for got, wanted in zip(again, interpret(kernel, inputs), strict=True):
+        np.testing.assert_array_equal(got, wanted)
 
 
 def test_large_locals_are_in_workspaces_and_small_temporaries_on_the_stack() -> None:

@@ -262,7 +262,7 @@ BRANCHES = {
     "if (a[i] > 0) { s[i] = 1 } else { s[i] = 0 }": True,
     "if (a[i] > 0) { s[i] = 1  t[i] = a[i] } else { t[i] = 0  s[i] = 0 }": True,
     "if (a[i] > 0) { if (a[i] > 1) { s[i] = 2 } else { s[i] = 1 } } else { s[i] = 0 }": True,
-    "if (a[i] > 0) { local u: float32[] { u[] = a[i]  s[i] = u[] } } else { s[i] = 0 }": True,
+    "if (a[i] > 0) { local u: int32[] { u[] = a[i]  s[i] = u[] } } else { s[i] = 0 }": True,
     "if (a[i] > 0) { s[i] = 1 } else { s[i] = 0 }  t[i] = s[i]": True,
     "if (a[i] > 0) { s[i] = 1 }": False,
     "if (a[i] > 0) { s[i] = 1 } else { s[7 - i] = 0 }": False,
@@ -279,9 +279,9 @@ BRANCHES = {
 @pytest.mark.parametrize("body", BRANCHES)
 def test_what_both_branches_write_is_written(body: str) -> None:
     kernel = parse_kernel(f"""
-        kernel f(a: float32[8], at: int32[8]) -> (s, t) {{
-          buffer s: float32[8]
-          buffer t: float32[8]
+        kernel f(a: int32[8], at: int32[8]) -> (s, t) {{
+          buffer s: int32[8]
+          buffer t: int32[8]
           serial i in 0 .. 8 {{
             {body}
           }}
@@ -291,9 +291,9 @@ def test_what_both_branches_write_is_written(body: str) -> None:
 
 def test_only_the_arrays_asked_for_are_overwritten() -> None:
     kernel = parse_kernel("""
-        kernel f(a: float32[8]) -> (s) {
-          buffer s: float32[8]
-          buffer t: float32[8]
+        kernel f(a: int32[8]) -> (s) {
+          buffer s: int32[8]
+          buffer t: int32[8]
           serial i in 0 .. 8 {
             s[i] = t[i]
             if (a[i] > 0) { t[i] = 1  s[i] = 1 } else { t[i] = 2  s[i] = 0 }
@@ -304,9 +304,9 @@ def test_only_the_arrays_asked_for_are_overwritten() -> None:
 
 def test_a_temporary_that_both_branches_write_is_one_of_each_iteration() -> None:
     kernel = parse_kernel("""
-        kernel f(a: float32[8]) -> (s) {
-          buffer s: float32[8]
-          buffer t: float32[]
+        kernel f(a: int32[8]) -> (s) {
+          buffer s: int32[8]
+          buffer t: int32[]
           serial i in 0 .. 8 {
             if (a[i] > 0) { t[] = a[i] } else { t[] = 0 }
             s[i] = t[]

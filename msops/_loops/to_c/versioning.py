@@ -13,6 +13,10 @@ no longer one that moves by the same distance from one iteration to the next. An
 version is in range in the first and in the last iteration, and so between them. Loops over data,
 such as ``first[i] .. first[i + 1]``, have such indices too. The other version keeps the guarded
 accesses. Compilers call this loop versioning.
+
+Indices of stored elements that are the same in all iterations are proven with them, since the guard
+of a store is a branch. Where each iteration then adds to elements of its own, the iterations are
+parallel: with guards, two of them may read the same element.
 """
 
 from __future__ import annotations
@@ -81,32 +85,39 @@ def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         return None
     (inside,) = scope.inside(loop)
     found: dict[Expr, tuple[_MovingIndex, int]] = {}
+    fixed: dict[Expr, int] = {}
     for access in accesses_in(loop.body):
         shape = scope.buffers[access.buffer].shape if access.buffer in scope.buffers else ()
         for index, size in zip(access.indices, shape, strict=False):
-            moving = _moving(index, loop.var, changing)
-            if moving is None or is_within(range_of(index, inside.ranges), (0, size - 1)):
+            if is_within(range_of(index, inside.ranges), (0, size - 1)):
                 continue
-            read = loads(moving.rest)
             # What does not depend on data is known without conditions. Data are read before the
-            # loop, which may not read them in any iteration.
-            if (bounding or read) and all(exists(x, scope.ranges, scope.buffers) for x in read):
-                # Other arrays may have the same index.
-                found[index] = (moving, min(size, found.get(index, (moving, size))[1]))
+            # loop, which may not read them in any iteration. Other arrays may have the same index.
+            if moving := _moving(index, loop.var, changing):
+                read = loads(moving.rest)
+                if (bounding or read) and all(exists(x, scope.ranges, scope.buffers) for x in read):
+                    found[index] = (moving, min(size, found.get(index, (moving, size))[1]))
+            elif access.buffer in changing and _is_fixed(index, loop.var, changing, scope):
+                fixed[index] = min(size, fixed.get(index, size))
     conditions = _conditions(loop, found, scope)
     if not conditions:
         return None
+    conditions += _conditions_of_fixed(fixed, scope)
 
     def within(access: A) -> A:
         return dataclasses.replace(access, indices=tuple(map(known, access.indices)))
 
     def known(index: Expr) -> Expr:
+        if index in fixed:
+            return Within(index, 0, fixed[index] - 1)
         if index not in found:
             return index
         moving, size = found[index]
         return Within(moving.at(Var(loop.var)), 0, size - 1)
 
     version = with_parts(loop, body=map_accesses(loop.body, within))
+    if _are_apart(version, inside):
+        version = with_parts(version, kind="parallel")
     return (If(both(conditions), (version,), (loop,), location=loop.location),)
 
 
@@ -138,6 +149,56 @@ def _conditions(
         if range_of(greatest, scope.ranges)[1] > high:
             conditions[binary("le", greatest, _number(high))] = None
     return list(conditions)
+
+
+def _is_fixed(index: Expr, var: str, changing: Set[str], scope: Scope) -> bool:
+    """Returns whether an index is the same in all iterations of a loop and known before it."""
+    return var not in variables(index) and all(
+        load.buffer not in changing and exists(load, scope.ranges, scope.buffers)
+        for load in loads(index)
+    )
+
+
+def _conditions_of_fixed(fixed: Mapping[Expr, int], scope: Scope) -> list[Expr]:
+    """Returns what holds where fixed indices are in range, by the sizes of their dimensions."""
+    conditions = []
+    for index, size in fixed.items():
+        exact = _exact(index)
+        low, high = range_of(index, scope.ranges)
+        if low < 0:
+            conditions.append(binary("ge", exact, _number(0)))
+        if high >= size:
+            conditions.append(binary("le", exact, _number(size - 1)))
+    return conditions
+
+
+def _are_apart(loop: For, inside: Scope) -> bool:
+    """Returns whether each iteration of an innermost loop stores elements that no other touches.
+
+    In some dimension, all accesses of an array that the loop stores have one index. It is in range
+    and moves with the loop.
+    """
+    changing = stored_in(loop.body) | declared_in(loop.body)
+
+    def moves(index: Expr, size: int) -> bool:
+        if not is_within(range_of(index, inside.ranges), (0, size - 1)):
+            return False
+        whole = index.operand if isinstance(index, Within) else index
+        return _moving(whole, loop.var, changing) is not None
+
+    touched: dict[str, list[tuple[Expr, ...]]] = {}
+    for access in accesses_in(loop.body):
+        if access.buffer in stored_in(loop.body) - declared_in(loop.body):
+            touched.setdefault(access.buffer, []).append(access.indices)
+    return all(
+        any(
+            len(set(indices)) == 1 and moves(indices[0], size)
+            for indices, size in zip(
+                zip(*accesses, strict=True), inside.buffers[buffer].shape, strict=True
+            )
+        )
+        for buffer, accesses in touched.items()
+    )
 
 
 def _moving(index: Expr, var: str, changing: Set[str]) -> _MovingIndex | None:
