@@ -572,6 +572,65 @@ def test_an_element_of_a_branch_is_read_only_in_it() -> None:
     assert "t[] = chosen[] ? c[s[lane_1]] : t[]" in text
 
 
+EDGES = """kernel edges(x: float64[64], c: float64[40]) -> (b) {
+  buffer b: int32[64]
+  parallel i in 0 .. 64 {
+    local s: int32[] { local j: int32[] {
+      j[] = 39
+      serial k in 0 .. 40 {
+        if (x[i] < c[k]) {
+          if (x[i] < (c[j[]] / (c[k] + 3.0:float64))) { s[] = s[] + 1 }
+        }
+        j[] = k
+      }
+      b[i] = s[]
+    } }
+  }
+}"""
+
+
+def test_an_element_at_an_index_that_variables_keep_in_range_is_read_in_any_case() -> None:
+    text = body_of(arranged_apart(put_rows_in_lanes, parse_kernel(EDGES)))
+    assert "chosen[] = x[(i_block * 32) + lane] < (c[j[]] / (c[k] + 3.0:float64))" in text
+
+
+QUARTERS = """kernel quarters(a: uint32[64], n: uint32[8]) -> (b) {{
+  buffer b: uint32[64]
+  parallel i in 0 .. 64 {{
+    local x: uint32[8] {{
+      serial k in 0 .. 8 {{ x[k] = n[k] ^ a[i] }}
+      serial t in 0 .. {rounds} {{
+        {kind} q in 0 .. {trips} {{
+          x[q] = x[q] + x[{other}]
+          x[{other}] = (x[{other}] ^ x[q]) * 5:uint32
+        }}
+      }}
+      b[i] = x[0] ^ x[5]
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("kind", "trips", "rounds", "is_in_lanes"),
+    [
+        ("parallel", "4", 10, True),
+        ("serial", "4", 10, True),
+        ("parallel", "8", 10, False),
+        ("parallel", "min(t + 1, 4)", 10, False),
+        ("parallel", "4", 7, False),
+    ],
+)
+def test_short_parallel_loops_are_a_part_of_rows(
+    kind: str, trips: str, rounds: int, is_in_lanes: bool
+) -> None:
+    other = "7 - q" if trips == "8" else "((q + 1) % 4) + 4"
+    parts = {"kind": kind, "trips": trips, "rounds": rounds, "other": other}
+    kernel = parse_kernel(QUARTERS.format(**parts))
+    text = kernel_text(arranged_apart(put_rows_in_lanes, kernel))
+    assert ("local x: uint32[8, 32] {" in text) == is_in_lanes
+
+
 PERCENTILES = """kernel percentiles(a: int32[64, 99], table: int32[9]) -> (out) {{
   buffer out: int32[64]
   parallel i in 0 .. 64 {{

@@ -62,7 +62,7 @@ class _Choices:
         self._loop, self._buffers, self._names = loop, buffers, names
         self._declared = declared_in(loop.body)
         inner = [part for part in statements(loop.body) if isinstance(part, For)]
-        self._ranges = nested_ranges((loop, *inner), scope.ranges)
+        self._ranges = nested_ranges((loop, *inner), {**scope.contents(), **scope.ranges})
 
     def within(self, loop: For) -> For:
         """Returns a loop with choices in place of the conditions inside."""

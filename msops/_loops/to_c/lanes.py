@@ -221,8 +221,10 @@ class _Lanes:
 def _may_be_in_row(stmt: Stmt, loop: For) -> bool:
     """Returns whether a statement of a row can run in lanes, or around them."""
     match stmt:
-        case For(kind="serial" | "reduction"):
-            return can_swap(loop, stmt)
+        case For(kind=kind):
+            trips = fixed_trips(stmt)
+            is_short = trips is not None and trips < _FEWEST_TRIPS
+            return (kind != "parallel" or is_short) and can_swap(loop, stmt)
         case Local(buffer=buffer):
             return not buffer.shape
         case If(condition=condition):
