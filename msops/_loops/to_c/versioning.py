@@ -161,7 +161,7 @@ def _is_fixed(index: Expr, var: str, changing: Set[str], scope: Scope) -> bool:
 
 def _conditions_of_fixed(fixed: Mapping[Expr, int], scope: Scope) -> list[Expr]:
     """Returns what holds where fixed indices are in range, by the sizes of their dimensions."""
-    conditions = []
+    conditions: list[Expr] = []
     for index, size in fixed.items():
         exact = _exact(index)
         low, high = range_of(index, scope.ranges)
