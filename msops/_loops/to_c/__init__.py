@@ -45,6 +45,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     hoisting.py      variables that a loop does not change, before it
     picking.py       indices of elements that data pick, in vectors
     functions_ahead.py  functions that loops without vectors call, in vectors
+    checking.py      indices that parameters hold, checked once
     workspaces.py    arrays on the stack or in workspaces
     sharing.py       loops that threads share
     tails.py         the last iterations of short loops, in a whole vector
