@@ -1126,7 +1126,7 @@ serial j in 0 .. 9 {
         NEAREST.format(n=48, d=300, first=0),
         NEAREST.format(n=48, d=5, first=0).replace("x[i, t]", "x[i, max(t - j, 0)]"),
         NEAREST.format(n=48, d=5, first="(i % 2)"),
-        NEAREST.format(n=48, d=5, first=0).replace("reduction t", "parallel t"),
+        NEAREST.format(n=48, d=9, first=0).replace("reduction t", "parallel t"),
         NEAREST.format(n=48, d=5, first=0).replace("float32", "bfloat16"),
     ],
     ids=["large copies", "other elements", "other bounds", "parallel inside", "summed in float32"],
