@@ -1437,11 +1437,11 @@ def test_few_positions_in_the_mean_stay_in_variables() -> None:
     assert widen_sums(kernel) is kernel
 
 
-@pytest.mark.parametrize("n", [2048, 2500])
-def test_sums_of_many_positions_go_in_blocks(n: int) -> None:
+@pytest.mark.parametrize(("n", "size"), [(2048, 1024), (2500, 625), (2503, 835)])
+def test_sums_of_many_positions_go_in_blocks(n: int, size: int) -> None:
     got = body_of(arranged(widen_sums, gates(n)))
     assert "parallel j_block in 0 .. " in got
-    assert "local s: float32[1024] {" in got
+    assert f"local s: float32[{size}] {{" in got
 
 
 @pytest.mark.parametrize(
@@ -1688,17 +1688,28 @@ TAPED = """kernel taped(a: float32[{steps}, {n}]) -> (b) {{
 
 @pytest.mark.parametrize(
     ("n", "local"),
-    [(40, "local tape: float32[20, 40] {"), (2500, "local tape: float32[20, 1024] {")],
+    [
+        (40, "local tape: float32[20, 40] {"),
+        (400, "local tape: float32[20, 100] {"),
+        (2500, "local tape: float32[20, 625] {"),
+    ],
 )
 def test_a_local_array_gets_an_element_for_each_position(n: int, local: str) -> None:
     assert local in body_of(arranged(widen_sums, marked(TAPED.format(n=n, steps=20))))
 
 
+def test_positions_in_a_parallel_loop_are_one_block() -> None:
+    lines = TAPED.format(n=400, steps=20).replace("b: float32[", "b: float32[2, ").splitlines()
+    inner = [line.replace("b[t_1, i]", "b[r, t_1, i]") for line in lines[2:-1]]
+    text = "\n".join([*lines[:2], "parallel r in 0 .. 2 {", *inner, "} }"])
+    assert "local tape: float32[20, 400] {" in body_of(arranged(widen_sums, marked(text)))
+
+
 def test_local_arrays_of_all_positions_fit_a_cache() -> None:
     after = widen_sums(marked(TAPED.format(n=300, steps=3000)))
     (positions,) = map(int, re.findall(r"local tape: float32\[3000, (\d+)\]", kernel_text(after)))
-    assert 16 <= positions < 300
-    assert positions % 16 == 0
+    assert 16 <= positions < 80
+    assert 300 % positions == 0
     large = marked(TAPED.format(n=300, steps=30000))
     assert widen_sums(large) is large
 

@@ -27,7 +27,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Sequence
 
-from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips, mean_trips
+from msops._loops.analysis.costs import CACHE_BYTES, FIRST_CACHE_BYTES, fixed_trips, mean_trips
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.sizes import size_bytes
@@ -41,7 +41,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference
-from msops._loops.to_c.blocks import can_swap, in_blocks, index, with_index
+from msops._loops.to_c.blocks import can_swap, in_blocks, in_even_blocks, index, with_index
 from msops._loops.to_c.products import products_of
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.sinking import is_better_inside, sunk
@@ -55,6 +55,8 @@ _FEWEST_TERMS = 16
 """Terms of a sum; fewer are written out for each position, see windows.py."""
 _BLOCK = 1024
 """Positions whose sums are kept together: they stay in the first-level cache."""
+_BLOCKS = 4
+"""Blocks of positions that threads may share, if they work on arrays."""
 _ROWS = 8 * ROWS
 """Rows that are stored together, if all of them are too many: eight tiles."""
 _MOST_BYTES = CACHE_BYTES // 4
@@ -87,16 +89,17 @@ class Widening:
         if together and products_of(self._kernel, loop, scope, FEWEST_WAITING):
             return together
         (inside,) = scope.inside(loop)
-        size = _positions(trips, variables)
+        size = _positions(trips, variables, is_shared=not scope.is_parallel)
         if size < min(trips, _FEWEST_POSITIONS):
             return None
         arrays = {v.name: dataclasses.replace(v, shape=(*v.shape, size)) for v in variables}
         flat = with_parts(loop, body=inner)
         buffers = {**self._buffers, **arrays}
 
-        def widened(block: For) -> tuple[Stmt, ...]:
+        def widened(block: For, size: int) -> tuple[Stmt, ...]:
             body = sunk(in_arrays(block, arrays), self._names)
-            for array in arrays.values():
+            for v in variables:
+                array = dataclasses.replace(v, shape=(*v.shape, size))
                 body = (Local(array, body, location=loop.location),)
             return body
 
@@ -113,11 +116,10 @@ class Widening:
         is_sum = loop.kind == "reduction"
         if not (
             is_long and is_better_inside(in_arrays(flat, arrays), buffers, may_sum=is_sum)
-        ) and not (size == trips and self._is_row_of_product(widened(flat), scope)):
+        ) and not (size == trips and self._is_row_of_product(widened(flat, size), scope)):
             return None
-        if size == trips:
-            return widened(flat)
-        return (in_blocks(flat, size, self._names, lambda block, _: widened(block)),)
+        limits = (_FEWEST_POSITIONS, size)
+        return in_even_blocks(flat, scope, limits, self._names, lambda b, n, _: widened(b, n))
 
     def _stored_together(self, rows: For, own: Sequence[Buffer]) -> tuple[Stmt, ...] | None:
         """Returns rows whose sums are stored when all are complete; None if that gains nothing.
@@ -167,13 +169,22 @@ class Widening:
         return bool(products_of(self._kernel, around, scope.outer, FEWEST_WAITING))
 
 
-def _positions(trips: int, variables: Sequence[Buffer]) -> int:
-    """Returns the number of positions that are computed together, out of a number of trips."""
+def _positions(trips: int, variables: Sequence[Buffer], *, is_shared: bool) -> int:
+    """Returns the most positions that are computed together.
+
+    Args:
+      trips: the number of positions.
+      variables: what each position has an element of.
+      is_shared: threads may share blocks of positions.
+    """
     size = trips if trips < 2 * _BLOCK else _BLOCK
     if any(variable.shape for variable in variables):
         # They stay in the second-level cache, beside the elements that the loop reads.
-        fitting = CACHE_BYTES // 2 // max(1, sum(map(size_bytes, variables)))
+        each = max(1, sum(map(size_bytes, variables)))
+        fitting = CACHE_BYTES // 2 // each
         size = min(size, fitting // _FEWEST_POSITIONS * _FEWEST_POSITIONS)
+        if is_shared and trips * each > FIRST_CACHE_BYTES:
+            size = min(size, max(_FEWEST_POSITIONS, trips // _BLOCKS))
     return size
 
 
