@@ -102,6 +102,17 @@ def test_a_number_that_goes_in_is_kept_before_it_is_replaced() -> None:
     assert "entry" in kernel_text(after)
 
 
+def test_the_last_step_of_a_network_may_be_what_leaves() -> None:
+    text = kernel_text(check(network(*ENTRIES, *SORT, "b[i, 0] = max(x[], y[])")))
+    assert "min(" not in text
+    assert "(entry_2[] != entry_2[])) ? nan:float32 : ((x[] > y[]) ? x[] : y[])" in text
+    part = network(*ENTRIES, *SORT * 2, "b[i, 0] = max(x[], y[])", "x[] = 1.0:float32")
+    assert "entry" in kernel_text(check(part))
+    few = network(*ENTRIES, *SORT[:3], *SORT[:3], "b[i, 0] = max(x[], y[])", "b[i, 1] = z[]")
+    assert "entry_1" in kernel_text(check(few))
+    assert "entry_2" not in kernel_text(check(few))
+
+
 _names = st.sampled_from((*VARIABLES, "t"))
 _steps = st.builds("{}[] = {}({}[], {}[])".format, _names, st.sampled_from(["min", "max"]), _names,
                    _names)  # fmt: skip
@@ -115,6 +126,7 @@ _lines = st.one_of(
     st.builds("{}[] = {}[] + {}[]".format, _names, _names, _names),
     st.builds("b[i, {}] = {}[]".format, st.integers(0, 3), _names),
     st.builds("b[i, {}] = min({}[], 1.0:float32)".format, st.integers(0, 3), _names),
+    st.builds("b[i, {}] = max({}[], {}[])".format, st.integers(0, 3), _names, _names),
 )
 
 

@@ -131,11 +131,13 @@ class _Network:
 
     Attributes:
       steps: positions of the stores of minima and maxima.
+      last: those of them that store what leaves.
       entries: positions of the stores of numbers that go in, and the variable of each.
-      leaving: positions of the other stores, each with the results of steps that it reads.
+      leaving: positions of the other stores that read results of steps, with these.
     """
 
     steps: frozenset[int]
+    last: frozenset[int]
     entries: dict[int, Buffer]
     leaving: dict[int, frozenset[str]]
 
@@ -151,6 +153,7 @@ def _network(body: tuple[Stmt, ...]) -> _Network | None:
     if not variables or not all(isinstance(stmt, Store | Local) for stmt in inner):
         return None
     steps: set[int] = set()
+    last: set[int] = set()
     leaving: dict[int, frozenset[str]] = {}
     # For each variable, the stores of the numbers that its value comes from, by position. The
     # result of a step comes from several.
@@ -163,10 +166,15 @@ def _network(body: tuple[Stmt, ...]) -> _Network | None:
         if not read <= entries_of.keys():
             return None
         target = store.buffer
-        if target in variables and _is_step(store.value, variables):
-            entries_of[target] = frozenset().union(*map(entries_of.__getitem__, read))
-            out_of_steps.add(target)
+        if _is_step(store.value, variables):
             steps.add(position)
+            origins = frozenset[int]().union(*map(entries_of.__getitem__, read))
+            if target in variables:
+                entries_of[target] = origins
+                out_of_steps.add(target)
+            else:
+                last.add(position)
+                leaves.append(origins)
             continue
         source = store.value.buffer if isinstance(store.value, Load) else ""
         if target in variables and source in variables:
@@ -183,7 +191,7 @@ def _network(body: tuple[Stmt, ...]) -> _Network | None:
         return None
     stores = [stmt for stmt in inner if isinstance(stmt, Store)]
     entries = {position: variables[stores[position].buffer] for position in sorted(leaves[0])}
-    return _Network(frozenset(steps), entries, leaving)
+    return _Network(frozenset(steps), frozenset(last), entries, leaving)
 
 
 def _is_step(value: Expr, variables: dict[str, Buffer]) -> bool:
@@ -233,15 +241,20 @@ class _Deferring:
             value = store.value
             assert isinstance(value, Binary)
             decides = binary("lt" if value.op == "min" else "gt", value.left, value.right)
-            return with_parts(store, value=Select(decides, value.left, value.right, value.dtype))
+            chosen = Select(decides, value.left, value.right, value.dtype)
+            is_last = position in self._network.last
+            return with_parts(store, value=self._tested(chosen) if is_last else chosen)
         leaving = self._network.leaving.get(position, frozenset())
 
         def tested(part: Expr) -> Expr:
-            if isinstance(part, Load) and part.buffer in leaving:
-                return Select(self._finds_nan, Const(math.nan, part.dtype), part, part.dtype)
-            return part
+            is_leaving = isinstance(part, Load) and part.buffer in leaving
+            return self._tested(part) if is_leaving else part
 
         return map_expressions(store, lambda expr: rewrite(expr, tested)) if leaving else store
+
+    def _tested(self, value: Expr) -> Expr:
+        """Returns a value that leaves, or NaN if a number that went in is one."""
+        return Select(self._finds_nan, Const(math.nan, value.dtype), value, value.dtype)
 
     @functools.cached_property
     def _finds_nan(self) -> Expr:
