@@ -28,7 +28,10 @@ from loop_ir import (
     as_dtype,
     interpret,
     is_float,
+    parse_kernel,
+    raise_kernel,
     result_dtype,
+    steps_text,
     to_raised,
     verify,
 )
@@ -120,3 +123,30 @@ def test_operations_at_the_limits_of_dtypes(dtype: str) -> None:
             eps = float(jnp.finfo(value.dtype).eps)
             wide = [array.astype("float64") for array in (got, want)]
             np.testing.assert_allclose(*wide, rtol=16 * eps, atol=eps, err_msg=name)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "(c[j, i - 1] * b[j]) + b[j]",
+        "b[j] - (c[j, i - 1] * b[j])",
+        "b[j] + (b[j] * (-(c[j, i - 1])))",
+        "-((c[j, i - 1] / b[j]) - b[j])",
+        "(b[j] * (c[j, i - 1] * b[j])) / b[j]",
+        "(c[j, i - 1] * 0.0:float32) - b[j]",
+        "c[j, i - 1] - (b[j] - c[j, i - 1])",
+    ],
+)
+def test_linear_recurrences_of_infinite_factors(value: str) -> None:
+    values = edge_values("float32")
+    pairs = np.array(np.meshgrid(values, values)).reshape(2, -1)
+    kernel = parse_kernel(f"""kernel recurrence(a: float32[225], b: float32[225]) -> (c) {{
+      buffer c: float32[225, 9]
+      parallel k in 0 .. 225 {{ c[k, 0] = a[k] }}
+      parallel j in 0 .. 225 {{ serial i in 1 .. 9 {{ c[j, i] = {value} }} }}
+    }}""")
+    raised = to_raised(kernel)
+    assert "linear recurrence" in steps_text(raise_kernel(raised))
+    with np.errstate(all="ignore"):
+        (want,) = interpret(kernel, list(pairs))
+    np.testing.assert_allclose(run(raised, list(pairs))[0], want, rtol=1e-5)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from msops._loops.analysis.affine import Affine, affine
 from msops._loops.analysis.conditions import decide
@@ -124,35 +125,50 @@ def _scan(box: Nest, before: Load, var: str, initial: Expr) -> Accumulate | Recu
                 return Accumulate(box, var, initial, value.op, other)
     if not is_float(value.dtype):
         return None
-    split = _linear_in(value, before)
-    return split and Recur(box, var, initial, *split)
+    terms = _linear_in(value, before)
+    if terms is None:
+        return None
+    nothing = Const(0.0, value.dtype)
+    return Recur(box, var, initial, terms[0] or nothing, terms[1] or nothing)
 
 
-def _linear_in(expr: Expr, before: Load) -> tuple[Expr, Expr] | None:
-    """Returns a and b of a * before + b; None if the expression is not linear in it."""
+_Terms: TypeAlias = tuple[Expr | None, Expr | None]
+
+
+def _linear_in(expr: Expr, before: Load) -> _Terms | None:
+    """Returns a and b of a * before + b; None if the expression is not linear in it.
+
+    A term that is not there is None. As a zero, which other factors multiply, it would be NaN where
+    one of these is infinite.
+    """
     dtype = expr.dtype
     if expr == before:
-        return Const(1.0, dtype), Const(0.0, dtype)
+        return Const(1.0, dtype), None
     if before not in loads(expr):
-        return Const(0.0, dtype), expr
+        return None, expr
+
+    def each(terms: _Terms | None, change: Callable[[Expr], Expr]) -> _Terms | None:
+        return terms and (terms[0] and change(terms[0]), terms[1] and change(terms[1]))
+
     match expr:
         case Unary(op="neg", operand=operand):
-            inner = _linear_in(operand, before)
-            return inner and (Unary("neg", inner[0], dtype), Unary("neg", inner[1], dtype))
+            return each(_linear_in(operand, before), lambda term: Unary("neg", term, dtype))
         case Binary(op="add" | "sub" as op, left=left, right=right):
             one, other = _linear_in(left, before), _linear_in(right, before)
             if one is None or other is None:
                 return None
-            return Binary(op, one[0], other[0], dtype), Binary(op, one[1], other[1], dtype)
-        case Binary(op="mul" | "div" as op, left=left, right=right):
-            if before not in loads(right):
-                inner = _linear_in(left, before)
-                if inner is None:
-                    return None
-                return Binary(op, inner[0], right, dtype), Binary(op, inner[1], right, dtype)
-            if op == "mul" and before not in loads(left):
-                inner = _linear_in(right, before)
-                if inner is None:
-                    return None
-                return Binary(op, left, inner[0], dtype), Binary(op, left, inner[1], dtype)
+            return _combined(op, one[0], other[0]), _combined(op, one[1], other[1])
+        case Binary(op="mul" | "div" as op, left=left, right=right) if before not in loads(right):
+            inner = _linear_in(left, before)
+            return each(inner, lambda term: Binary(op, term, right, dtype))
+        case Binary(op="mul", left=left, right=right) if before not in loads(left):
+            inner = _linear_in(right, before)
+            return each(inner, lambda term: Binary("mul", left, term, dtype))
     return None
+
+
+def _combined(op: Literal["add", "sub"], one: Expr | None, other: Expr | None) -> Expr | None:
+    """Returns the sum or difference of two terms that may not be there."""
+    if one is None:
+        return Unary("neg", other, other.dtype) if other and op == "sub" else other
+    return Binary(op, one, other, one.dtype) if other else one
