@@ -84,9 +84,11 @@ CORNERS = """kernel corners(x: float32[6, 6]) -> (y) {{
 }}"""
 
 
-@pytest.mark.parametrize("part", ["k // 2", "k % 2", "truncdiv(k, 2)", "truncmod(k, 2)"])
-def test_each_corner_has_numbers_for_its_distances(part: str) -> None:
-    kernel = parse_kernel(CORNERS.format(corners=4, end=5, row=f"({part})", column="0"))
+@pytest.mark.parametrize(
+    ("row", "column"), [("k // 2", "k % 2"), ("truncmod(k, 2)", "truncdiv(k, 2)")]
+)
+def test_each_corner_has_numbers_for_its_distances(row: str, column: str) -> None:
+    kernel = parse_kernel(CORNERS.format(corners=4, end=5, row=f"({row})", column=f"({column})"))
     text = body_of(arranged(write_out_stages, kernel))
     assert text.count("serial j") == 4
     assert "serial k" not in text
@@ -95,15 +97,25 @@ def test_each_corner_has_numbers_for_its_distances(part: str) -> None:
 @pytest.mark.parametrize(
     "parts",
     [
-        {"corners": 10, "row": "(k // 8)"},
-        {"row": "((i + k) // 9)"},
-        {"row": "(9 // (k + 9))"},
+        {"corners": 10, "row": "(k // 8)", "column": "(k % 8)"},
+        {"row": "((i + k) // 9)", "column": "((i + k) % 9)"},
+        {"row": "(9 // (k + 9))", "column": "(9 % (k + 9))"},
+        {"row": "(k // 2)"},
+        {"row": "(k % 2)"},
+        {"row": "(k // 2)", "column": "(k % 3)"},
     ],
-    ids=["many", "another variable", "a divisor"],
+    ids=["many", "another variable", "a divisor", "groups", "turns", "two divisors"],
 )
 def test_other_quotients_stay(parts: dict[str, str]) -> None:
     given = {"corners": 4, "end": 5, "row": "0", "column": "0", **parts}
     kernel = parse_kernel(CORNERS.format(**given))
+    assert write_out_stages(kernel) is kernel
+
+
+def test_parts_of_many_statements_stay() -> None:
+    text = CORNERS.format(corners=4, end=5, row="(k // 2)", column="(k % 2)")
+    line = next(line for line in text.splitlines() if "y[i, j] =" in line)
+    kernel = parse_kernel(text.replace(line, "\n".join([line] * 19)))
     assert write_out_stages(kernel) is kernel
 
 

@@ -32,6 +32,8 @@ _MOST_STAGES = 24
 """Iterations of a loop over exponents: enough for arrays of 16 million elements."""
 _MOST_PARTS = 9
 """Iterations of a loop over rows and columns: a window of 3 x 3."""
+_MOST_STATEMENTS_OF_PARTS = 80
+"""Statements that a loop over rows and columns becomes. Heads of attention are no windows."""
 _MOST_STATEMENTS = 400
 """Statements that a loop becomes. The compiler takes 0.7 s for 390 of a Fourier transform."""
 
@@ -48,7 +50,11 @@ def _written_out(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         return None
     inner = statements(loop.body)
     trips = span[1] - span[0]
-    are_parts = trips <= _MOST_PARTS and _has_parts(loop, inner)
+    are_parts = (
+        trips <= _MOST_PARTS
+        and len(inner) * trips <= _MOST_STATEMENTS_OF_PARTS
+        and _has_parts(loop, inner)
+    )
     if len(inner) * trips > _MOST_STATEMENTS or not (are_parts or _has_stages(loop, inner)):
         return None
     if any(isinstance(part, For) and _has_stages(part, statements(part.body)) for part in inner):
@@ -70,13 +76,19 @@ def _has_stages(loop: For, inner: list[Stmt]) -> bool:
 
 
 def _has_parts(loop: For, inner: list[Stmt]) -> bool:
-    """Returns whether elements inside depend on a quotient or remainder of the loop's variable."""
-    indices = [index for access in accesses_in(loop.body) for index in access.indices]
-    return any(isinstance(part, For) for part in inner) and any(
-        isinstance(part, Binary)
-        and part.op in ("floordiv", "mod", "truncdiv", "truncmod")
-        and variables(part) == {loop.var}
-        and isinstance(part.right, Const)
-        for index in indices
-        for part in expressions(index)
-    )
+    """Returns whether elements inside depend on a quotient and a remainder of the variable."""
+    if not any(isinstance(part, For) for part in inner):
+        return False
+    divisors: dict[str, set[Const]] = {"div": set(), "mod": set()}
+    for index in (index for access in accesses_in(loop.body) for index in access.indices):
+        for part in expressions(index):
+            match part:
+                case Binary(op="floordiv" | "truncdiv", right=Const() as divisor):
+                    kind = "div"
+                case Binary(op="mod" | "truncmod", right=Const() as divisor):
+                    kind = "mod"
+                case _:
+                    continue
+            if variables(part) == {loop.var}:
+                divisors[kind].add(divisor)
+    return not divisors["div"].isdisjoint(divisors["mod"])
