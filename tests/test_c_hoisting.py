@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import textwrap
 
+import numpy as np
 import pytest
-from loop_ir import Kernel, hoist_variables, parse_kernel
+from loop_ir import Kernel, hoist_variables, interpret, kernel_text, parse_kernel
 from test_c_arrangement import arranged, body_of
 
 ROWS = """kernel rows(x: float32[8, 90], at: float32[8], n: int32[8]) -> (out) {{
@@ -154,6 +155,47 @@ def test_elements_that_only_conditions_read_are_held() -> None:
             }
           }
         }""")
+
+
+def test_short_loops_hold_nothing() -> None:
+    text = MASKED.format(**MASKED_PARTS)
+    short, long = (parse_kernel(text.replace("0 .. 90", f"0 .. {n}")) for n in (3, 4))
+    assert hoist_variables(short).body == short.body
+    assert hoist_variables(long).body != long.body
+
+
+PATHS = """kernel paths(w: float32[90, 90], way: int32[90, 90]) -> (next) {{
+  buffer next: int32[90, 90]
+  serial k in 0 .. 90 {{
+    serial i in 0 .. 90 {{
+      parallel j in {bounds} {{
+        if (w[i, j] > w[k, j]) {{ next[i, j] = next[i, k]{more} }}
+      }}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("bounds", "more", "is_held"),
+    [
+        ("0 .. k", "", True),
+        ("(k + 1) .. 90", "", True),
+        ("0 .. (k + 1)", "", False),
+        ("0 .. 90", "", False),
+        ("0 .. k", " next[i, k] = j", False),
+        ("0 .. k", " next[i, way[i, j]] = j", False),
+    ],
+)
+def test_elements_of_a_stored_array_are_held_if_others_are_stored(
+    bounds: str, more: str, is_held: bool
+) -> None:
+    kernel = parse_kernel(PATHS.format(bounds=bounds, more=more))
+    after = hoist_variables(kernel)
+    assert ("held[] = next[i, k]" in kernel_text(after)) == is_held
+    rng = np.random.default_rng(0)
+    inputs = [rng.random((90, 90), "float32"), rng.integers(0, 90, (90, 90), dtype="int32")]
+    np.testing.assert_array_equal(interpret(after, inputs), interpret(kernel, inputs))
 
 
 @pytest.mark.parametrize(

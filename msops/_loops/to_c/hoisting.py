@@ -10,7 +10,8 @@
 Compilers do so with arithmetic. gcc leaves choices inside, as that of the nearest integer for a
 float, and makes no vectors of a loop with a condition that is the same for all lanes. Nor does it
 read before a loop what only a condition inside of it reads, as the element may not exist. So
-elements that do exist are held in variables.
+elements that do exist are held in variables, and elements of an array that the loop stores, too, if
+its indices show that it stores other ones.
 """
 
 from __future__ import annotations
@@ -37,8 +38,12 @@ from msops._loops.ir.walk import (
     with_parts,
     within_locals,
 )
+from msops._loops.to_c.apart import are_apart
 from msops._loops.to_c.vectors import may_run_in_vectors
 from msops._loops.to_c.widening import without_locals
+
+_FEWEST_IN_VECTOR = 4
+"""Iterations of a loop that gains from vectors."""
 
 
 def hoist_variables(kernel: Kernel) -> Kernel:
@@ -100,16 +105,34 @@ def _hold(loop: For, scope: Scope, names: Names) -> tuple[Stmt, ...] | None:
     """Returns a loop with the elements in variables that it reads under conditions alone."""
     if not may_run_in_vectors(loop) or not scope.loops:
         return None
+    trips = fixed_trips(loop)
+    if trips is not None and trips < _FEWEST_IN_VECTOR:
+        return None
     branches = (stmt for stmt in statements(loop.body) if isinstance(stmt, If))
     masked = (load for stmt in branches for body in bodies(stmt) for load in loads_in(body))
+    (inside,) = scope.inside(loop)
     changing = stored_in(loop.body) | declared_in(loop.body)
+    stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
+
+    def is_apart(load: Load) -> bool:
+        """Returns whether a loop stores no element that a load reads, outside of its own arrays."""
+        return load.buffer not in declared_in(loop.body) and all(
+            are_apart(load.indices, store.indices, inside.ranges, inside.loops)
+            for store in stores
+            if store.buffer == load.buffer
+        )
+
     held: dict[Expr, Buffer] = {}
     for load in dict.fromkeys(masked):
-        parts = (load, *(part for index in load.indices for part in loads(index)))
-        is_fixed = loop.var not in variables(load) and changing.isdisjoint(p.buffer for p in parts)
+        picked = {part.buffer for index in load.indices for part in loads(index)}
         # Of local arrays compilers see that elements exist.
-        is_given = load.buffer not in scope.depths
-        if is_given and is_fixed and exists(load, scope.ranges, scope.buffers):
+        if (
+            load.buffer not in scope.depths
+            and loop.var not in variables(load)
+            and changing.isdisjoint(picked)
+            and is_apart(load)
+            and exists(load, scope.ranges, scope.buffers)
+        ):
             held[load] = Buffer(names.fresh("held"), (), load.dtype)
     if not held:
         return None
