@@ -51,21 +51,23 @@ from msops._loops.ir.walk import (
     A,
     Scope,
     bodies,
+    declared_in,
+    is_innermost,
     loads,
     map_accesses,
     own_expressions,
     rewrite_loops,
+    rewrite_statements,
     statements,
     stored_in,
+    variables,
     with_parts,
 )
 
 _MOST_BYTES = 1 << 22
 """Bytes of an array that stays in a cache between its check and its use."""
 _CHECKED_IN_A_CYCLE = 8
-"""Elements of a row that are checked in one cycle."""
-_CYCLES_OF_A_ROW = 25
-"""Cycles that a row takes whatever its length is."""
+"""Elements that are checked in one cycle."""
 _STORES_OF_A_CYCLE = 2
 """Stores whose guards take one cycle."""
 
@@ -188,7 +190,9 @@ def _checked(
 
     shapes = {name: buffer.shape for name, buffer in scope.buffers.items()}
     shapes |= {stmt.buffer.name: stmt.buffer.shape for stmt in inside if isinstance(stmt, Local)}
-    version = with_parts(loop, body=map_accesses(loop.body, within))
+    (version,) = rewrite_statements(
+        (with_parts(loop, body=map_accesses(loop.body, within)),), _in_order, For
+    )
     wrong = names.fresh("wrong")
     number = Load(wrong, (), INDEX_DTYPE)
     checks = tuple(_check(array, needed[array], wrong, names) for array in needed)
@@ -197,23 +201,45 @@ def _checked(
     return (Local(Buffer(wrong, (), INDEX_DTYPE), (*checks, choice), location=loop.location),)
 
 
+def _in_order(loop: For) -> tuple[Stmt, ...]:
+    """Returns an innermost loop in order if its iterations store to elements apart.
+
+    Vectors of such stores take longer than the stores one by one, and without guards compilers
+    would make them.
+    """
+    own = declared_in(loop.body)
+
+    def moves(index: Expr) -> bool:
+        of_iteration = loop.var in variables(index) or any(x.buffer in own for x in loads(index))
+        return isinstance(index, Within) and of_iteration
+
+    stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
+    are_apart = any(moves(index) for store in stores for index in store.indices)
+    return (with_parts(loop, kind="serial") if is_innermost(loop) and are_apart else loop,)
+
+
 def _cycles(array: Buffer) -> float:
     """Returns the cycles that the check of an array takes."""
-    rows = math.prod(array.shape[:-1])
-    return math.prod(array.shape) / _CHECKED_IN_A_CYCLE + _CYCLES_OF_A_ROW * rows
+    return math.prod(array.shape) / _CHECKED_IN_A_CYCLE
 
 
 def _check(array: Buffer, needed: Range, wrong: str, names: Names) -> Stmt:
-    """Returns the loops that count the elements of an array out of an interval."""
-    at = [names.fresh("e") for _ in array.shape]
-    element = Load(array.name, tuple(map(Var, at)), array.dtype)
+    """Returns the loop that counts the elements of an array out of an interval.
+
+    It is one loop over all elements, as rows may be short.
+    """
+    var = names.fresh("e")
+    at: list[Expr] = []
+    for axis, size in enumerate(array.shape):
+        inner = math.prod(array.shape[axis + 1 :])
+        row = binary("floordiv", Var(var), integer(inner)) if inner > 1 else Var(var)
+        at.append(binary("mod", row, integer(size)) if axis > 0 else row)
+    element = Load(array.name, tuple(at), array.dtype)
     low, _ = dtype_range(array.dtype)
     is_less = binary("lt", element, Const(needed[0], array.dtype))
     is_more = binary("gt", element, Const(needed[1], array.dtype))
     is_out = is_more if needed[0] == low else binary("lor", is_less, is_more)
     number = Load(wrong, (), INDEX_DTYPE)
     more = Select(is_out, integer(1), integer(0), INDEX_DTYPE)
-    body: Stmt = Store(wrong, (), binary("add", number, more))
-    for var, size in zip(reversed(at), reversed(array.shape), strict=True):
-        body = For(var, integer(0), integer(size), (body,), "reduction")
-    return body
+    count = Store(wrong, (), binary("add", number, more))
+    return For(var, integer(0), integer(math.prod(array.shape)), (count,), "reduction")
