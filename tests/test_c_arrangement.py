@@ -694,6 +694,20 @@ def test_other_loops_stay(kernel: Kernel) -> None:
     assert write_out_windows(kernel) is kernel
 
 
+@pytest.mark.parametrize(("terms", "is_written_out"), [(15, True), (17, False)])
+def test_windows_of_very_many_elements_stay(terms: int, is_written_out: bool) -> None:
+    value = "y[j]"
+    for term in range(terms):
+        value = f"({value} + a[j + at[k, {term}]])"
+    kernel = parse_kernel(f"""kernel picked(a: float32[400], at: int32[30, 20]) -> (y) {{
+      buffer y: float32[64]
+      parallel j in 0 .. 64 {{
+        reduction k in 0 .. 30 {{ y[j] = {value} }}
+      }}
+    }}""")
+    assert (write_out_windows(kernel) is not kernel) == is_written_out
+
+
 # Each column is a recurrence of its own.
 COLUMNS = """kernel columns(a: float32[9, {n}, {m}]) -> (b) {{
   buffer b: float32[9, {n}, {m}]

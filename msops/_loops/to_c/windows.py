@@ -52,6 +52,8 @@ from msops._loops.to_c.sums import FEWEST_WAITING
 
 _MOST_STATEMENTS = 256
 """Statements of one position; GCC takes a fifth of a second to compile as many."""
+_MOST_ACCESSES = 1000
+"""Loads and stores of one position; GCC takes half a second to compile 800."""
 _MOST_TRIPS = 32
 """Of one loop in a window; longer sums are as fast in loops, and GCC compiles them in less time."""
 _FEWEST_POSITIONS = 32
@@ -110,7 +112,9 @@ class _WindowExpansion:
             return None
         (inside,) = scope.inside(loop)
         body = _written_out(loop.body, most, inside.ranges)
-        return None if body is None else with_parts(loop, body=self._in_variables(body))
+        if body is None or len(accesses_in(body)) > _MOST_ACCESSES:
+            return None
+        return with_parts(loop, body=self._in_variables(body))
 
     def _in_variables(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Returns a body with the elements of its local arrays in variables."""
