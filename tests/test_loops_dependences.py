@@ -238,6 +238,24 @@ def test_the_published_square_reads_its_result_unwritten() -> None:
     )
 
 
+def test_the_first_unwritten_read_of_each_array_is_found() -> None:
+    kernel = parse_kernel("""
+        kernel f(x: float32[8]) -> (y, z) {
+          buffer y: float32[8]
+          buffer z: float32[8]
+          serial i in 0 .. 8 {
+            y[i] = y[i] + x[i]
+            z[i] = (z[i] + y[i]) + z[7]
+            y[0] = y[7]
+          }
+        }""")
+    found = [(each.location.line, each.message) for each in find_unwritten(kernel).findings]
+    assert found == [
+        (6, "y[i] is read at i = 0, and nothing has written it before"),
+        (7, "z[i] is read at i = 0, and nothing has written it before"),
+    ]
+
+
 def test_a_sum_started_in_its_loop_reads_nothing_unwritten() -> None:
     kernel = parse_kernel("""
         kernel total(a: float32[4, 8]) -> (s) {

@@ -29,7 +29,7 @@ class Written:
     """Facts about the values that reads find.
 
     Attributes:
-      findings: reads that find an element unwritten for certain.
+      findings: of each array, the first read that finds an element unwritten for certain.
       overwritten: buffers and locals of which each element that is read, or returned, certainly has
         been written: they need not be zero at the start.
     """
@@ -49,16 +49,15 @@ def find_unwritten(kernel: Kernel) -> Written:
         with analysis(kernel) as accesses:
             found = flows(kernel, accesses)
             overwritten = _overwritten(kernel, found)
-            # A statement that reads an element twice is reported once.
-            findings = {
-                (read.order, read.node): _finding(read, iteration)
+            # The first read of an array shows what is missing.
+            findings = tuple(
+                _finding(*reads[0])
                 for name, flow in found.items()
-                if name not in overwritten
-                for read, iteration in flow.unwritten_reads()
-            }
+                if name not in overwritten and (reads := flow.unwritten_reads())
+            )
     except TooComplex:
         return Written((), frozenset())
-    return Written(tuple(findings.values()), overwritten)
+    return Written(findings, overwritten)
 
 
 def find_overwritten(kernel: Kernel, among: Collection[str]) -> frozenset[str]:
