@@ -694,11 +694,16 @@ def test_other_loops_stay(kernel: Kernel) -> None:
     assert write_out_windows(kernel) is kernel
 
 
-@pytest.mark.parametrize(("terms", "is_written_out"), [(15, True), (17, False)])
-def test_windows_of_very_many_elements_stay(terms: int, is_written_out: bool) -> None:
+@pytest.mark.parametrize(
+    ("terms", "index", "is_written_out"),
+    [(6, "at[k, {}]", True), (7, "at[k, {}]", False), (19, "({} + k)", True)],
+)
+def test_windows_of_very_many_picked_elements_stay(
+    terms: int, index: str, is_written_out: bool
+) -> None:
     value = "y[j]"
     for term in range(terms):
-        value = f"({value} + a[j + at[k, {term}]])"
+        value = f"({value} + a[j + {index.format(term)}])"
     kernel = parse_kernel(f"""kernel picked(a: float32[400], at: int32[30, 20]) -> (y) {{
       buffer y: float32[64]
       parallel j in 0 .. 64 {{

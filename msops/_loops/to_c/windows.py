@@ -36,6 +36,7 @@ from msops._loops.ir.walk import (
     bodies,
     is_innermost,
     iterations,
+    loads,
     map_accesses,
     map_bodies,
     map_expressions,
@@ -52,8 +53,8 @@ from msops._loops.to_c.sums import FEWEST_WAITING
 
 _MOST_STATEMENTS = 256
 """Statements of one position; GCC takes a fifth of a second to compile as many."""
-_MOST_ACCESSES = 1000
-"""Loads and stores of one position; GCC takes half a second to compile 800."""
+_MOST_PICKED = 200
+"""Elements of one position at indices that are data; of 480, GCC took 3.5 s."""
 _MOST_TRIPS = 32
 """Of one loop in a window; longer sums are as fast in loops, and GCC compiles them in less time."""
 _FEWEST_POSITIONS = 32
@@ -112,7 +113,7 @@ class _WindowExpansion:
             return None
         (inside,) = scope.inside(loop)
         body = _written_out(loop.body, most, inside.ranges)
-        if body is None or len(accesses_in(body)) > _MOST_ACCESSES:
+        if body is None or sum(map(_is_picked, accesses_in(body))) > _MOST_PICKED:
             return None
         return with_parts(loop, body=self._in_variables(body))
 
@@ -177,6 +178,10 @@ def _is_apart(access: Load | Store, loop: For, scope: Scope) -> bool:
     Elements that an index picks are gathered in any case.
     """
     return stride(access, loop.var, scope.buffers) not in (0, 1, None)
+
+
+def _is_picked(access: Load | Store) -> bool:
+    return any(map(loads, access.indices))
 
 
 def _is_inside(at: tuple[int, ...], shape: tuple[int, ...]) -> bool:
