@@ -51,7 +51,7 @@ def test_a_loop_whose_indices_are_checked_has_no_guards() -> None:
             wrong[] = wrong[] + (((at[e] < 0) || (at[e] > 8)) ? 1 : 0)
           }
           if (wrong[] == 0) @usual {
-            serial i in 0 .. 400 {
+            reduction i in 0 .. 400 {
               z[within(at[i], 0, 8)] = z[within(at[i], 0, 8)] + x[i]
             }
           } else {
@@ -101,6 +101,18 @@ def test_only_the_inner_loop_is_in_order() -> None:
     assert "parallel i in" in fast
     assert "serial j in" in fast
     assert "parallel j_1 in" in slow
+
+
+def test_the_outermost_loop_stays_parallel_for_threads() -> None:
+    text = kernel_text(
+        check_indices_ahead(
+            parse_kernel("""kernel marks(at: int32[90]) -> (z) {
+      buffer z: int32[90, 5]
+      parallel i in 0 .. 90 { z[i, at[i]] = 1 }
+    }""")
+        )
+    )
+    assert text.count("parallel i") == 2
 
 
 def test_loops_that_pick_whole_rows_stay_parallel() -> None:

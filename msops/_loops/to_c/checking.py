@@ -190,9 +190,9 @@ def _checked(
 
     shapes = {name: buffer.shape for name, buffer in scope.buffers.items()}
     shapes |= {stmt.buffer.name: stmt.buffer.shape for stmt in inside if isinstance(stmt, Local)}
-    (version,) = rewrite_statements(
-        (with_parts(loop, body=map_accesses(loop.body, within)),), _in_order, For
-    )
+    # The outermost loop stays as it is, for threads.
+    inner = rewrite_statements(map_accesses(loop.body, within), _in_order, For)
+    version = with_parts(loop, body=inner)
     wrong = names.fresh("wrong")
     number = Load(wrong, (), INDEX_DTYPE)
     checks = tuple(_check(array, needed[array], wrong, names) for array in needed)
