@@ -135,9 +135,12 @@ def test_operations_at_the_limits_of_dtypes(dtype: str) -> None:
         "(b[j] * (c[j, i - 1] * b[j])) / b[j]",
         "(c[j, i - 1] * 0.0:float32) - b[j]",
         "c[j, i - 1] - (b[j] - c[j, i - 1])",
+        "(c[j, i - 1] - b[j]) * b[j]",
+        "1.0:float32 - ((b[(j + i) % 225] - c[j, i - 1]) / b[j])",
+        "(c[j, i - 1] + 3.0:float32) * 0.5:float32",
     ],
 )
-def test_linear_recurrences_of_infinite_factors(value: str) -> None:
+def test_linear_recurrences_at_the_limits_of_floats(value: str) -> None:
     values = edge_values("float32")
     pairs = np.array(np.meshgrid(values, values)).reshape(2, -1)
     kernel = parse_kernel(f"""kernel recurrence(a: float32[225], b: float32[225]) -> (c) {{
@@ -150,3 +153,17 @@ def test_linear_recurrences_of_infinite_factors(value: str) -> None:
     with np.errstate(all="ignore"):
         (want,) = interpret(kernel, list(pairs))
     np.testing.assert_allclose(run(raised, list(pairs))[0], want, rtol=1e-5)
+
+
+def test_terms_of_recurrences_that_cancel_lose_no_digits() -> None:
+    kernel = parse_kernel("""kernel recurrence(a: float32[9], b: float32[9]) -> (c) {
+      buffer c: float32[9]
+      c[0] = a[0]
+      serial i in 1 .. 9 { c[i] = (c[i - 1] - a[i]) * b[i] }
+    }""")
+    raised = to_raised(kernel)
+    assert "linear recurrence" in steps_text(raise_kernel(raised))
+    want = np.float32([1e6, -1, 1, -1, 1, -1, 1, -1, 1])
+    inputs = [np.float32([1e6] + [-7e5, 7e5] * 4), np.full(9, np.float32(1 / 3))]
+    inputs[0][1:] = want[:-1] - want[1:] * 3
+    np.testing.assert_allclose(run(raised, inputs)[0], interpret(kernel, inputs)[0], rtol=1e-6)

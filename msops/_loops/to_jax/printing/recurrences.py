@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import numpy as np
 from jax import lax
 
+from msops._loops.ir.nodes import Binary, Const, Expr, Load, Unary
+from msops._loops.ir.walk import loads, operands
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
@@ -30,29 +33,61 @@ def accumulate(step: Accumulate, env: Environment) -> Value:
 def recur(step: Recur, env: Environment) -> Value:
     """Returns h for every position of the axis, where h_i = a_i h_{i-1} + b_i."""
     axes = env.order
-    position = axes.index(step.axis)
-    factor = env.spread(evaluate(step.coefficient, env), axes)
-    addend = env.spread(evaluate(step.addend, env), axes)
+    position, extent = axes.index(step.axis), env.extents[step.axis]
+    factor, addend, *parts = (
+        env.spread(evaluate(expr, env), axes)
+        for expr in (step.coefficient, step.addend, *_parts(step.value, step.before))
+    )
     first = env.spread(evaluate(step.initial, env), _without(axes, step.axis))
     product = lax.platform_dependent(
-        *env.vary((factor, addend, first)),
-        cpu=partial(_one_by_one, position=position),
-        default=partial(_by_halves, position=position),
+        *env.vary((first, factor, addend, *parts)),
+        cpu=lambda first, _, __, *parts: _one_by_one(step, first, parts, position, extent),
+        default=lambda first, factor, addend, *_: _by_halves(factor, addend, first, position),
     )
     return Value(product, axes)
 
 
-def _one_by_one(factor: Array, addend: Array, first: Array, position: int) -> Array:
-    """A CPU has no use for parallelism that costs passes over memory."""
-    permutation = (position, *_others(factor.ndim, position))
+def _parts(expr: Expr, before: Load) -> tuple[Expr, ...]:
+    """Returns the largest parts of an expression that are without a load, except for constants."""
+    if isinstance(expr, Const) or expr == before:
+        return ()
+    if before not in loads(expr):
+        return (expr,)
+    return tuple(part for operand in operands(expr) for part in _parts(operand, before))
 
-    def step(before: Array, now: tuple[Array, ...]) -> tuple[Array, Array]:
-        result = lax.add(lax.mul(now[0], before), now[1])
+
+def _one_by_one(
+    step: Recur, first: Array, parts: Sequence[Array], position: int, extent: int
+) -> Array:
+    """A CPU has no use for parallelism that costs passes over memory.
+
+    So it evaluates the kernel's own expression: with distributed products, digits are lost where
+    terms cancel, and infinite terms make NaN.
+    """
+    permutation = (position, *_others(first.ndim + 1, position))
+    names = _parts(step.value, step.before)
+
+    def iterate(before: Array, now: Sequence[Array]) -> tuple[Array, Array]:
+        known = {step.before: before, **dict(zip(names, now, strict=True))}
+        result = _evaluated(step.value, known, before)
         return result, result
 
-    moved = tuple(lax.transpose(x, permutation) for x in (factor, addend))
-    _, stacked = lax.scan(step, first, moved)
+    moved = [lax.transpose(x, permutation) for x in parts]
+    _, stacked = lax.scan(iterate, first, moved, length=extent)
     return lax.transpose(stacked, np.argsort(permutation))
+
+
+def _evaluated(expr: Expr, known: Mapping[Expr, Array], before: Array) -> Array:
+    """Returns the value of an expression that is linear in `before`."""
+    if expr in known:
+        return known[expr]
+    if isinstance(expr, Const):
+        return operations.like(before, float(expr.value))
+    values = [_evaluated(operand, known, before) for operand in operands(expr)]
+    if isinstance(expr, Unary):
+        return operations.unary(expr.op)(*values)
+    assert isinstance(expr, Binary)
+    return operations.binary(expr.op, expr.dtype)(*values)
 
 
 def _by_halves(factor: Array, addend: Array, first: Array, position: int) -> Array:

@@ -129,7 +129,7 @@ def _scan(box: Nest, before: Load, var: str, initial: Expr) -> Accumulate | Recu
     if terms is None:
         return None
     nothing = Const(0.0, value.dtype)
-    return Recur(box, var, initial, terms[0] or nothing, terms[1] or nothing)
+    return Recur(box, var, initial, value, before, terms[0] or nothing, terms[1] or nothing)
 
 
 _Terms: TypeAlias = tuple[Expr | None, Expr | None]

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from msops._loops.ir.nodes import Const, Expr, For, If
+from msops._loops.ir.nodes import Const, Expr, For, If, Load
 from msops._loops.to_jax.raising.nests import Axis, Nest
 from msops._loops.to_jax.raising.windows import Window
 
@@ -118,8 +118,16 @@ class Accumulate(Scan):
 
 @dataclass(frozen=True)
 class Recur(Scan):
-    """A linear recurrence: h = coefficient * (h one before) + addend."""
+    """A linear recurrence: h = coefficient * (h one before) + addend.
 
+    Attributes:
+      value: the same as the kernel has it.
+      before: the load of h one before in it.
+      coefficient, addend: what the value is with its products distributed.
+    """
+
+    value: Expr
+    before: Load
     coefficient: Expr
     addend: Expr
 
