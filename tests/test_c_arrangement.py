@@ -254,6 +254,21 @@ def test_what_is_not_split(
     assert split_reductions(kernel) == kernel
 
 
+@pytest.mark.parametrize(("shape", "at"), [("", ""), ("5", "j")])
+def test_sums_in_locals_are_in_parts(monkeypatch: pytest.MonkeyPatch, shape: str, at: str) -> None:
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    kernel = marked(f"""kernel mean(a: float32[203, 5]) -> (m) {{
+      buffer m: float32[3, 5]
+      serial k in 1 .. 3 {{
+        local s: float32[{shape}] {{
+          serial i in 0 .. 203 {{ serial j in 0 .. 5 {{ s[{at}] = s[{at}] + a[i, j] }} }}
+          parallel n in 0 .. 5 {{ m[k, n] = m[k - 1, n] + s[{at.replace("j", "n")}] }}
+        }}
+      }}
+    }}""")
+    assert "s_parts" in kernel_text(arranged(split_reductions, kernel))
+
+
 PICKED = """kernel picked(p: int32[203, 5], a: {dtype}[203, 5], s: {dtype}[{shape}]) -> (s) {{
   serial i in 0 .. 203 {{
     serial j in 0 .. 5 {{

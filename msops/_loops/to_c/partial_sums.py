@@ -20,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.updates import update_of
@@ -86,10 +86,6 @@ class _SplittingReductions:
     def _buffers(self) -> dict[str, Buffer]:
         return buffers_of(self._kernel)
 
-    @functools.cached_property
-    def _shared(self) -> Mapping[str, Buffer]:
-        return Scope.of(self._kernel).buffers
-
     def kernel(self) -> Kernel:
         """Returns the kernel, with the buffers of the parts."""
         split = rewrite_loops(self._kernel, self._loop, "reduction")
@@ -100,13 +96,13 @@ class _SplittingReductions:
 
     def _loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
-        sums = {} if scope.is_parallel else self._sums(loop)
+        sums = {} if scope.is_parallel else self._sums(loop, scope)
         count = self._count(loop, list(sums), scope) if sums else 0
         return self._split(loop, sums, count) if count >= 2 else None
 
     # Legality.
 
-    def _sums(self, loop: For) -> dict[Buffer, BinaryOp]:
+    def _sums(self, loop: For, scope: Scope) -> dict[Buffer, BinaryOp]:
         """Returns the buffers that a reduction updates, and the operation for each.
 
         There are none if the reduction also writes other buffers. Locals, and elements that no two
@@ -118,7 +114,7 @@ class _SplittingReductions:
             touched = [access for access in accesses_in(loop.body) if access.buffer == name]
             if _are_apart(touched, loop):
                 continue
-            buffer, op = self._shared.get(name), self._operation(name, touched, loop)
+            buffer, op = scope.buffers.get(name), self._operation(name, touched, loop)
             if buffer is None or buffer.dtype in SUMMED_IN_FLOAT32 or op is None:
                 return {}
             found[buffer] = op
