@@ -2404,6 +2404,9 @@ def test_fixed_indices_are_proven_for_stores_if_they_are_read_in_any_case() -> N
         text = kernel_text(version_loops_over_data(splat(statement)))
         assert "within(row" not in text
         assert "y[row[p" in text
+    chosen = "z[at[p] + k] = (x[k] < 3.0:float32) ? x[row[p]] : z[at[p] + k]"
+    text = kernel_text(version_loops_over_data(splat(chosen)))
+    assert "(x[k] < 3.0:float32) ? x[within(row[p], 0, 5)] : " in text
     both = "y[at[p], at[p] + k] = x[k]  z[at[p]] = z[at[p]] + x[k]"
     text = kernel_text(version_loops_over_data(splat(both)))
     assert "z[within(at[p], 0, 6)] = z[within(at[p], 0, 6)] + x[k]" in text

@@ -14,9 +14,10 @@ version is in range in the first and in the last iteration, and so between them.
 such as ``first[i] .. first[i + 1]``, have such indices too. The other version keeps the guarded
 accesses. Compilers call this loop versioning.
 
-Indices of stored elements that are the same in all iterations are proven with them, since the guard
-of a store is a branch. Where each iteration then adds to elements of its own, the iterations are
-parallel: with guards, two of them may read the same element.
+Indices that are the same in all iterations are proven with them for elements that are stored, since
+the guard of a store is a branch, and for elements that a choice reads, which then needs no branch.
+Where each iteration then adds to elements of its own, the iterations are parallel: with guards, two
+of them may read the same element.
 """
 
 from __future__ import annotations
@@ -29,7 +30,20 @@ from msops._loops.analysis.affine import INDEX_DTYPES, affine
 from msops._loops.ir.algebra import add, both, mul, sub
 from msops._loops.ir.building import binary
 from msops._loops.ir.names import unique_names
-from msops._loops.ir.nodes import Cast, Const, Expr, For, If, Kernel, Stmt, Var, Within
+from msops._loops.ir.nodes import (
+    Cast,
+    Const,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Load,
+    Select,
+    Stmt,
+    Store,
+    Var,
+    Within,
+)
 from msops._loops.ir.ranges import Range, exists, is_within, range_of
 from msops._loops.ir.walk import (
     A,
@@ -41,6 +55,7 @@ from msops._loops.ir.walk import (
     loads,
     map_accesses,
     rewrite_loops,
+    statements,
     stored_in,
     variables,
     with_parts,
@@ -86,6 +101,7 @@ def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     (inside,) = scope.inside(loop)
     found: dict[Expr, tuple[_MovingIndex, int]] = {}
     fixed: dict[Expr, int] = {}
+    chosen = _chosen_loads(loop)
     for access in accesses_in(loop.body):
         shape = scope.buffers[access.buffer].shape if access.buffer in scope.buffers else ()
         for index, size in zip(access.indices, shape, strict=False):
@@ -97,7 +113,9 @@ def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
                 read = loads(moving.rest)
                 if (bounding or read) and all(exists(x, scope.ranges, scope.buffers) for x in read):
                     found[index] = (moving, min(size, found.get(index, (moving, size))[1]))
-            elif access.buffer in changing and _is_fixed(index, loop.var, changing, scope):
+            elif (access.buffer in changing or access in chosen) and _is_fixed(
+                index, loop.var, changing, scope
+            ):
                 fixed[index] = min(size, fixed.get(index, size))
     conditions = _conditions(loop, found, scope)
     if not conditions:
@@ -119,6 +137,18 @@ def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     if _are_apart(version, inside):
         version = with_parts(version, kind="parallel")
     return (If(both(conditions), (version,), (loop,), location=loop.location),)
+
+
+def _chosen_loads(loop: For) -> set[Load]:
+    """Returns the loads in branches of the choices that a loop stores."""
+    choices = (
+        part
+        for stmt in statements(loop.body)
+        if isinstance(stmt, Store)
+        for part in expressions(stmt.value)
+        if isinstance(part, Select)
+    )
+    return {load for part in choices for load in (*loads(part.then), *loads(part.otherwise))}
 
 
 def _conditions(
