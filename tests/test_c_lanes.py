@@ -199,7 +199,7 @@ serial k in 0 .. 9 {
         chosen_1[] = stopped[lane_1] == 0
         local chosen: bool[] {
           chosen[] = abs(z[lane_1]) < 1.0:float64
-          stopped[lane_1] = (chosen_1[] ? (chosen[] ? true : (stopped[lane_1] != 0)) : (stopped[lane_1] != 0)) ? 1 : 0
+          stopped[lane_1] = chosen_1[] ? (chosen[] ? 1 : stopped[lane_1]) : stopped[lane_1]
           z[lane_1] = chosen_1[] ? (chosen[] ? z[lane_1] : (z[lane_1] / 2.0:float64)) : z[lane_1]
         }
       }
@@ -209,8 +209,11 @@ serial k in 0 .. 9 {
       left[] = left[] + ((stopped[lane_2] == 0) ? 1 : 0)
     }
   }
-}"""  # noqa: E501
+}"""
     assert in_lanes(kernel) == expected
+    own = "local m: bool[] { m[] = z[] < c[k] stopped[] = (s[] > k) ? m[] : stopped[] }"
+    line = "stopped[lane_1] = (s[lane_1] > k) ? (m[] ? 1 : 0) : stopped[lane_1]"
+    assert line in in_lanes(rows(f"{own} {GENERATOR}"))
     # A compiler finds no vectors where flags have one byte and numbers eight.
     text = kernel_text(run_passes(rows(step, trips=40), PASSES_TO_C))
     assert "local stopped: int32[32] {" in text
@@ -592,6 +595,39 @@ EDGES = """kernel edges(x: float64[64], c: float64[40]) -> (b) {
 def test_an_element_at_an_index_that_variables_keep_in_range_is_read_in_any_case() -> None:
     text = body_of(arranged_apart(put_rows_in_lanes, parse_kernel(EDGES)))
     assert "chosen[] = x[(i_block * 32) + lane] < (c[j[]] / (c[k] + 3.0:float64))" in text
+
+
+CIRCLES = """kernel circles(x: int32[40, 64], dx: int32[16], dy: int32[16]) -> (b) {
+  buffer b: int32[40, 64]
+  parallel i in 0 .. 40 {
+    parallel j in 0 .. 64 {
+      local n: int32[] { local p: int32[] { local stopped: bool[] {
+        serial k in 0 .. 20 {
+          if (!(stopped[])) {
+            p[] = x[dy[i % 16], j + dx[k % 16]] - x[i, j]
+            if (p[] > 3) { n[] = n[] + 1 } else { n[] = 0 }
+            if (n[] >= 2) { stopped[] = true }
+          }
+        }
+        b[i, j] = n[]
+      } } }
+    }
+  }
+}"""
+
+
+def test_rows_that_end_early_go_into_lanes_though_their_loops_are_short() -> None:
+    kernel = parse_kernel(CIRCLES)
+    arranged = run_passes(kernel, PASSES_TO_C)
+    text = kernel_text(arranged)
+    assert "local stopped: int32[32] {" in text
+    assert "? (x[within(dy[i % 16], 0, 39), within(int64(lane)" in text
+    rng = np.random.default_rng(0)
+    for spread in (1, 90):
+        at = rng.integers(0, spread, (2, 16)).astype("int32")
+        inputs = [rng.integers(0, 9, (40, 64)).astype("int32"), *at]
+        for got, want in zip(interpret(arranged, inputs), interpret(kernel, inputs), strict=True):
+            np.testing.assert_array_equal(got, want)
 
 
 QUARTERS = """kernel quarters(a: uint32[64], n: uint32[8]) -> (b) {{

@@ -268,7 +268,14 @@ def _with_numbers(body: tuple[Stmt, ...], names: Collection[str]) -> tuple[Stmt,
     def write(store: Store) -> tuple[Stmt, ...]:
         if store.buffer not in names or store.value.dtype != "bool":
             return (store,)
-        number = Select(store.value, integer(1), integer(0), INDEX_DTYPE)
-        return (dataclasses.replace(store, value=number),)
+        return (dataclasses.replace(store, value=number(store.value)),)
 
-    return rewrite_statements(rewrite_all(body, read), write, Store)
+    def number(value: Expr) -> Expr:
+        match value:
+            case Select(condition=condition, then=then, otherwise=otherwise):
+                return Select(condition, number(then), number(otherwise), INDEX_DTYPE)
+            case Load(buffer=name) if name in names:
+                return dataclasses.replace(value, dtype=INDEX_DTYPE)
+        return Select(value, integer(1), integer(0), INDEX_DTYPE)
+
+    return rewrite_all(rewrite_statements(body, write, Store), read)

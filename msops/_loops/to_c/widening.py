@@ -80,7 +80,8 @@ class Widening:
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
         inner, variables = without_locals(loop.body)
-        if not variables or any(v.dtype in SUMMED_IN_FLOAT32 for v in variables):
+        # Flags say which iterations have ended early: such rows go into lanes, see lanes.py.
+        if not variables or any(v.dtype in (*SUMMED_IN_FLOAT32, "bool") for v in variables):
             return None
         _, trips = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
         if trips < _FEWEST_IN_PRODUCT:

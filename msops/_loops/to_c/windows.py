@@ -46,6 +46,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
+from msops._loops.to_c.early_ends import ends_early
 from msops._loops.to_c.products import products_of
 from msops._loops.to_c.sinking import sunk
 from msops._loops.to_c.strides import stride
@@ -206,7 +207,8 @@ def _parts(stmt: Stmt, most: int, ranges: Ranges) -> tuple[Stmt, ...] | None:
     """Returns the statements that a statement becomes; None if there are too many."""
     if isinstance(stmt, For):
         span = fixed_span(stmt)
-        if span is None or span[1] - span[0] > min(most, _MOST_TRIPS):
+        # One that ends early runs in lanes of rows, too: written out, each step is a branch.
+        if ends_early(stmt) or span is None or span[1] - span[0] > min(most, _MOST_TRIPS):
             return None
         return _written_out(iterations(stmt, span), most, ranges)
     inside = [_written_out(body, most, ranges) for body in bodies(stmt)]
