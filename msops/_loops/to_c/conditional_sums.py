@@ -70,21 +70,23 @@ def add_choices(kernel: Kernel) -> Kernel:
         (inside,) = scope.inside(loop)
         own = declared_in(loop.body)
 
+        def chosen(stmt: Stmt, condition: Expr) -> Store | None:
+            if not isinstance(stmt, Store) or stmt.indices or stmt.buffer in own:
+                return None
+            update = sum_of(stmt)
+            if update is None or not is_cheap(update.term, loop, buffers):
+                return None
+            may_be_read = all(exists(x, inside.ranges, buffers) for x in loads(update.term))
+            return _chosen(stmt, condition) if may_be_read else None
+
         def add(stmt: If) -> tuple[Stmt, ...]:
-            match stmt:
-                case If(condition=condition, then=(Store(indices=()) as store,), otherwise=()):
-                    update, chosen = sum_of(store), _chosen(store, condition)
-                    if (
-                        update is not None
-                        and chosen is not None
-                        and store.buffer not in own
-                        and is_float(store.value.dtype)
-                        and loads(condition)
-                        and is_cheap(update.term, loop, buffers)
-                        and all(exists(x, inside.ranges, buffers) for x in loads(update.term))
-                    ):
-                        return (chosen,)
-            return (stmt,)
+            condition, then = stmt.condition, stmt.then
+            if stmt.otherwise or not loads(condition) or _changes(then, condition):
+                return (stmt,)
+            sums = tuple(new for inner in then if (new := chosen(inner, condition)))
+            # Of one sum of integers compilers make a choice themselves.
+            is_better = len(sums) > 1 or any(is_float(store.value.dtype) for store in sums)
+            return sums if is_better and len(sums) == len(then) else (stmt,)
 
         body = _without_branch(loop, inside, buffers)
         if body is None:
