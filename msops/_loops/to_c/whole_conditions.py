@@ -42,11 +42,11 @@ def evaluate_whole_conditions(kernel: Kernel) -> Kernel:
 
         def whole(part: Expr) -> Expr:
             match part:
-                case Binary(op="land", left=left, right=right):
+                case Binary(op="land" | "lor" as op, left=left, right=right):
                     # Of conditions on variables alone compilers decide this themselves.
                     reads_elements = any(load.indices for load in loads(right))
-                    if loads(left) and reads_elements and is_cheap(right, loop, buffers):
-                        return binary("and", left, right)
+                    if reads_elements and is_cheap(right, loop, buffers):
+                        return binary("and" if op == "land" else "or", left, right)
             return part
 
         body = rewrite_all(loop.body, whole)
