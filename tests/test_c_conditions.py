@@ -25,6 +25,11 @@ from test_c_carrying import MORE, distances, lines_of
 def test_both_parts_of_a_condition_are_evaluated() -> None:
     lines = lines_of(arranged(evaluate_whole_conditions, distances()))
     assert "if ((a[i] == b[j - 1]) & (a[i - 1] == b[j])) {" in lines
+    for more, line in (
+        (MORE.replace("(a[i] == b[j - 1])", "(i > j)"), "if ((i > j) & (a[i - 1] == b[j])) {"),
+        (MORE.replace("&&", "||"), "if ((a[i] == b[j - 1]) | (a[i - 1] == b[j])) {"),
+    ):
+        assert line in lines_of(arranged(evaluate_whole_conditions, distances(more=more)))
 
 
 @pytest.mark.parametrize(
@@ -32,13 +37,12 @@ def test_both_parts_of_a_condition_are_evaluated() -> None:
     [
         MORE.replace("j - 2]", "b[j]]"),
         MORE.replace("b[j - 1]", "b[a[j - 1]]"),
-        MORE.replace("(a[i] == b[j - 1])", "(i > j)"),
         MORE.replace("(a[i - 1] == b[j])", "(cost[] > 0)"),
         MORE.replace("a[i - 1] == b[j]", "t[j // 2, i] == b[j]"),
         MORE.replace("b[j])", "b[j + 1])"),
         MORE.replace("== b[j])", "== (((b[j] // 3) + (b[j] // 5)) // (b[j] // 7)))"),
     ],
-    ids=["an element", "a pick", "positions", "variables", "columns", "outside", "divisions"],
+    ids=["an element", "a pick", "variables", "columns", "outside", "divisions"],
 )
 def test_conditions_that_keep_their_branch(more: str) -> None:
     kernel = distances(more=more)
@@ -76,6 +80,40 @@ def test_a_cheap_term_is_a_choice(op: str) -> None:
     assert f"sum[] = sum[] {op} ((q[] > 0.0:float64) ? (q[] * w[b]) : 0.0:float64)" in lines
 
 
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+def test_cheap_terms_of_several_sums_are_choices(dtype: str) -> None:
+    number = ("{}" if dtype == "int32" else "{}.0:float64").format
+    condition = f"(q[] > {number(0)}) && (w[b] > {number(1)})"
+    update = f"sum[] = sum[] + (q[] * w[b]) count[] = count[] - {number(1)}"
+    parts = {"dtype": dtype, "half": number(1), "condition": condition, "update": update}
+    text = NEAR.replace(
+        "local sum: {dtype}[] {{", "local sum: {dtype}[] {{ local count: {dtype}[] {{"
+    )
+    text = text.replace("s[i] = sum[]", "s[i] = sum[] * count[] }}")
+    lines = lines_of(arranged(add_choices, parse_kernel(text.format(**{**PARTS, **parts}))))
+    assert f"sum[] = sum[] + (({condition}) ? (q[] * w[b]) : {number(0)})" in lines
+    assert f"count[] = count[] - (({condition}) ? {number(1)} : {number(0)})" in lines
+
+
+@pytest.mark.parametrize(
+    ("dtype", "sign", "kind", "is_narrow"),
+    [
+        ("float32", "!=", "reduction", True),
+        ("float32", ">", "reduction", False),
+        ("float32", "!=", "serial", False),
+        ("float64", "!=", "reduction", False),
+    ],
+)
+def test_positions_are_compared_in_as_many_bits_as_the_elements_have(
+    dtype: str, sign: str, kind: str, is_narrow: bool
+) -> None:
+    condition = f"(q[] > 0.0:{dtype}) && (((b * 7) % 5) {sign} i)"
+    update = "sum[] = (sum[] * q[]) + w[b]" if kind == "serial" else "sum[] = sum[] + (q[] * w[b])"
+    parts = {"dtype": dtype, "half": f"1.0:{dtype}", "update": update, "kind": kind}
+    text = shipped(near(**{**parts, "condition": condition}), 0)[1].text
+    assert (f"{sign} (int32_t)i" in text, f"{sign} i" in text) == (is_narrow, not is_narrow)
+
+
 DIVISIONS = "((q[] / w[b]) / ((q[] + 3.0:float64) / (w[b] + 5.0:float64)))"
 
 
@@ -91,11 +129,14 @@ DIVISIONS = "((q[] / w[b]) / ((q[] + 3.0:float64) / (w[b] + 5.0:float64)))"
         {"update": "sum[] = sum[] + w[b + 1]"},
         {"update": "s[i] = s[i] + q[]"},
         {"update": "sum[] = sum[] + q[] w[b] = 0.0:float64"},
+        {"update": "sum[] = sum[] + q[] s[i] = s[i] + w[b]"},
+        {"condition": "sum[] > q[]", "update": "sum[] = sum[] + q[] sum[] = sum[] + w[b]"},
+        {"update": "sum[] = sum[] + q[]  sum[] = sum[] + w[at[b]]"},
         {"dtype": "int32", "half": "1", "condition": "q[] > 0"},
     ],
     ids=[
         "in order", "positions", "a product", "its own", "long", "a pick", "outside", "an element",
-        "two", "integers",
+        "two", "another element", "it is read", "another pick", "integers",
     ],
 )  # fmt: skip
 def test_terms_that_keep_their_branch(parts: dict[str, str]) -> None:

@@ -22,7 +22,7 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range
-from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import (
     A,
     accesses_in,
@@ -92,10 +92,12 @@ class CPrinter(Statements):
 
     def loop_body(self, stmt: For) -> list[str]:
         """Returns the lines inside a loop."""
-        outer = self.values.is_in_vector
-        self.values.is_in_vector = outer or bool(stmt.vector)
+        outer = self.values.lane_bytes
+        if stmt.vector and not outer:
+            touched = {self._buffers[access.buffer] for access in accesses_in(stmt.body)}
+            self.values.lane_bytes = max(itemsize(buffer.dtype) for buffer in touched)
         lines = super().loop_body(stmt)
-        self.values.is_in_vector = outer
+        self.values.lane_bytes = outer
         # It does nothing, but no vector has it.
         is_confused = gcc_confuses_iterations(stmt, self._buffers)
         return ['__asm__ volatile ("");', *lines] if is_confused else lines

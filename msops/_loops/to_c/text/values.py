@@ -21,6 +21,7 @@ from msops._loops.ir.algebra import is_power_of_2
 from msops._loops.ir.formulas import evaluate, is_name, uses
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
     Binary,
     Buffer,
     Cast,
@@ -47,6 +48,7 @@ from msops._loops.ir.ranges import (
     range_of_stores,
     unwrapped_range,
 )
+from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import contents, expressions, statements
 from msops._loops.to_c.text.dialect import Declaration, Dialect
 from msops._loops.to_c.text.helpers import fill
@@ -105,7 +107,7 @@ class Values:
       variables: names of the locals that are C variables, not arrays.
       overwritten: names of buffers and locals that need not be zero at the start.
       check_bounds: an index out of range is an error of the run.
-      is_in_vector: the printer is inside a loop that a compiler can vectorise.
+      lane_bytes: of the widest elements of the loop in vectors around; 0 outside of such a loop.
     """
 
     def __init__(
@@ -140,7 +142,12 @@ class Values:
         self.overwritten = overwritten
         self._unproven = unproven
         self.check_bounds = check_bounds
-        self.is_in_vector = False
+        self.lane_bytes = 0
+
+    @property
+    def is_in_vector(self) -> bool:
+        """Whether the printer is inside a loop that a compiler can vectorise."""
+        return self.lane_bytes > 0
 
     def helper(self, template: str, dtype: str | None = None, **words: str) -> str:
         """Returns the name of a helper function, which is printed with the kernel from now on."""
@@ -235,7 +242,7 @@ class Values:
 
     def _binary(self, expr: Binary) -> str:
         op, dtype = expr.op, expr.left.dtype
-        if op in COMPARISONS and compares_indices(expr):
+        if op in COMPARISONS and compares_indices(expr) and not self._fits_lanes(expr):
             return f"({self.index(expr.left)} {SIGNS[op]} {self.index(expr.right)})"
         if (
             op == "pow"
@@ -254,6 +261,14 @@ class Values:
                 left, right = right, left
             return self.rounded(self._float_binary(op, left, right, computed(dtype)), dtype)
         return self._integer_binary(expr, left, right)
+
+    def _fits_lanes(self, comparison: Binary) -> bool:
+        """Returns whether loop variables are compared as the loop's elements have few bytes.
+
+        As many numbers of 64 bits take two vectors. Other comparisons gcc turns into ones of the
+        first or last iteration.
+        """
+        return comparison.op in ("eq", "ne") and 0 < self.lane_bytes <= itemsize(INDEX_DTYPE)
 
     def _float_binary(self, op: str, left: str, right: str, dtype: str) -> str:
         if op in SIGNS:
