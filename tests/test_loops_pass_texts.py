@@ -661,28 +661,51 @@ def test_distribute_moves_what_is_run_in_order_outside() -> None:
         """)
 
 
-@pytest.mark.parametrize("end", ["n[i]", "int32(max(int64(n[i]) - 2:int64, -4:int64))"])
-def test_distribute_runs_through_no_iterations_of_unknown_number(end: str) -> None:
-    got = changed(
-        distribute,
-        """
-        serial i in 0 .. 8 {
-          serial j in 0 .. END {
-            out[i, 0] = (out[i, 0] * a[i, j]) + 1.0:float32
-          }
-        }
-        """.replace("END", end),
-    )
+ROWS_OF_ANY_LENGTH = """
+serial i in 0 .. 8 {
+  if (a[i, 0] > 0.0:float32) {
+    serial j in BEGIN .. END {
+      out[i, 0] = (out[i, 0] * a[i, j]) + 1.0:float32
+    }
+  }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "end", ["n[i]", "int32(max(int64(n[i]) - 2:int64, -4:int64))", "int32(int64(n[i]) // 99:int64)"]
+)
+def test_distribute_runs_as_many_steps_as_the_longest_row_has(end: str) -> None:
+    got = changed(distribute, ROWS_OF_ANY_LENGTH.replace("BEGIN", "2").replace("END", end))
     assert got == text(
         """
         buffer out: float32[8, 8]
-        serial i in 0 .. 8 {
-          serial j in 0 .. END {
-            out[i, 0] = (out[i, 0] * a[i, j]) + 1.0:float32
+        buffer j_end: int32[]
+        j_end[] = 2
+        reduction i in 0 .. 8 {
+          if (a[i, 0] > 0.0:float32) {
+            j_end[] = max(j_end[], END)
           }
         }
-        """.replace("END", end)
+        serial j in 2 .. j_end[] {
+          parallel i_1 in 0 .. 8 {
+            if (a[i_1, 0] > 0.0:float32) {
+              if (2 <= j) {
+                if (j < END_1) {
+                  out[i_1, 0] = (out[i_1, 0] * a[i_1, j]) + 1.0:float32
+                }
+              }
+            }
+          }
+        }
+        """.replace("END_1", end.replace("[i]", "[i_1]")).replace("END", end)
     )
+
+
+@pytest.mark.parametrize("ends", ["n[i] .. 7", "n[i] .. n[i + 1]", "abs(n[i]) .. 7"])
+def test_distribute_runs_through_no_iterations_of_unknown_number(ends: str) -> None:
+    rows = ROWS_OF_ANY_LENGTH.replace("BEGIN .. END", ends)
+    assert changed(distribute, rows) == text("buffer out: float32[8, 8]" + rows)
 
 
 def test_distribute_keeps_the_last_of_iterations_that_overwrite() -> None:

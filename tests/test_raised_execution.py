@@ -460,6 +460,25 @@ def test_equal_indices_and_divisions_of_naturals_are_one_operation() -> None:
     assert_agree(kernel, inputs, interpret(kernel, inputs), run(to_raised(kernel), inputs))
 
 
+def test_rows_whose_numbers_of_steps_are_data_take_no_more_steps() -> None:
+    """Up to 2 ** 27 steps by the dtype of the data, and up to 8 by the data."""
+    kernel = parse_kernel("""kernel k(n: int32[5], at: int32[5]) -> (c) {
+      buffer c: int32[5, 9]
+      serial i in 0 .. 5 {
+        local w: int32[] {
+          w[] = at[i]
+          serial k in 0 .. (n[i] // 16) {
+            c[i, w[]] = w[] + 240
+            w[] = w[] + 1
+          }
+        }
+      }
+    }""")
+    for n in ([0, 15, 127, 16, 33], [-9, -1, 0, 1, 15], [-(2**31)] * 5):
+        inputs = [np.int32(n), np.int32([0, 3, 1, 2, 8])]
+        assert_agree(kernel, inputs, interpret(kernel, inputs), run(to_raised(kernel), inputs))
+
+
 def test_values_of_indices_stay_in_the_body_that_jax_traces_them_in() -> None:
     text = """kernel k(a: float32[5], n: int32[90]) -> (c) {
       buffer c: float32[5]

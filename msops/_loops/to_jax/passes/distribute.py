@@ -25,19 +25,23 @@ from msops._loops.errors import NotRaised
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
     Buffer,
     Expr,
     For,
     If,
     Kernel,
+    Load,
     Stmt,
+    Store,
     Var,
 )
-from msops._loops.ir.ranges import Ranges, is_known
-from msops._loops.ir.walk import ranges_of, variables
+from msops._loops.ir.ranges import Ranges
+from msops._loops.ir.walk import loads, ranges_of, variables
 from msops._loops.to_jax.passes.graph import components
 from msops._loops.to_jax.passes.self_orders import last_iterations, read_first
 from msops._loops.to_jax.passes.sites import Edge, Site, edges_of, sites_of, wrapped
+from msops._loops.to_jax.raising.nests import LONGEST_HULL
 
 
 def distribute(kernel: Kernel) -> Kernel:
@@ -61,6 +65,11 @@ def distribute(kernel: Kernel) -> Kernel:
     body = distribution.nests(sites, edges_of(found, kernel, sites), ())
     buffers = (*kernel.buffers, *distribution.buffers)
     return unique_names(dataclasses.replace(kernel, buffers=buffers, body=body))
+
+
+_LONGEST_MASKED = 1 << 10
+"""Steps that all are run where data say how many a row has. Where there may be more, the end of the
+longest row is found first."""
 
 
 @dataclass(frozen=True)
@@ -136,15 +145,36 @@ class _Distribution:
         if not _uses(loop.begin, free) and not _uses(loop.end, free):
             body = self.nests(inner, rest, postponed)
             return wrapped(body, (*outside, _serial(loop)))
-        if not is_known(self.ranges[loop.var]):
+        low, high = self.ranges[loop.var]
+        hull = dataclasses.replace(loop, begin=integer(low), end=integer(high + 1))
+        ahead: tuple[Stmt, ...] = ()
+        if high - low >= _LONGEST_MASKED and loads(loop.end) and not _uses(loop.begin, free):
+            ahead, hull = self.longest(loop, postponed)
+        elif high - low >= LONGEST_HULL:
             # The postponed loops stay outside, where they may run in order as well.
             body = self.nests(inner, rest, ())
             kept = (_serial(part) if isinstance(part, For) else part for part in postponed)
             return wrapped(body, (*outside, *kept, _serial(loop)))
-        low, high = self.ranges[loop.var]
         body = self.nests(inner, rest, (*postponed, *_bounds(loop)))
-        hull = dataclasses.replace(loop, begin=integer(low), end=integer(high + 1))
-        return wrapped(body, (*outside, _serial(hull)))
+        return wrapped((*ahead, *wrapped(body, (_serial(hull),))), outside)
+
+    def longest(self, loop: For, around: Sequence[For | If]) -> tuple[tuple[Stmt, ...], For]:
+        """Returns a loop up to the last of its ends, and before it the statements that find that.
+
+        Args:
+          loop: a loop that begins at the same number for all rows around it.
+          around: the loops over rows, and conditions.
+        """
+        buffer = Buffer(self.names.fresh(f"{loop.var}_end"), (), INDEX_DTYPE)
+        self.buffers.append(buffer)
+        so_far = Load(buffer.name, (), INDEX_DTYPE)
+        start = Store(buffer.name, (), loop.begin)
+        store = Store(buffer.name, (), binary("max", so_far, loop.end), location=loop.location)
+        rows = [
+            dataclasses.replace(part, kind="reduction") if isinstance(part, For) else part
+            for part in around
+        ]
+        return (start, *wrapped((store,), rows)), dataclasses.replace(loop, end=so_far)
 
 
 def _may_be_reordered(edge: Edge) -> bool:
