@@ -510,6 +510,16 @@ HALVES = """kernel halves(a: float32[n]) -> (a) {
     }
   }
 }"""
+QUARTERS = """kernel quarters(w: float32[n, n], g: float32[n, n]) -> (w) {
+  serial i in 0 .. n // 2 {
+    serial j in 0 .. n // 2 {
+      w[2 * i, 2 * j] = w[2 * i, 2 * j] - g[2 * i, 2 * j]
+      w[2 * i, (2 * j) + 1] = w[2 * i, (2 * j) + 1] - g[2 * i, 2 * j]
+      w[(2 * i) + 1, 2 * j] = w[(2 * i) + 1, 2 * j] - g[2 * i, 2 * j]
+      w[(2 * i) + 1, (2 * j) + 1] = w[(2 * i) + 1, (2 * j) + 1] - g[2 * i, 2 * j]
+    }
+  }
+}"""
 WAVES = """kernel waves(x: float64[n], f: float64[n], h: float64[n]) -> (y) {
   buffer y: float64[n]
   serial i in 0 .. n {
@@ -535,6 +545,7 @@ MEASURED_AS_XLA = {
     "parts of a result in branches": (CELLS, 1500, 2.7e-3),
     "products of many small matrices": (MATRICES, 60_000, 1.7e-3),
     "half of each row": (HALVES, 1 << 17, 89e-6),
+    "quarters of each block, one by one": (QUARTERS, 512, 0.53e-3),
     "a product with functions": (WAVES, 600, 1.58e-3),
     "a logarithm of float64": (
         SINES.replace("VALUE", "log(x[i, j])").replace("float32", "float64"), 1000, 3.0e-3,

@@ -263,11 +263,13 @@ class _Costs:
         """
         nest = step.nest
         buffer = self._buffers[nest.store.buffer]
-        if nest.iterations >= math.prod(buffer.shape) or self._is_one_with_next(nest):
+        if nest.iterations >= math.prod(buffer.shape):
             return 0.0
         view = find_view(nest.store.indices, buffer.shape, nest.axis_ranges)
         if view is not None and view.has_gaps and not nest.outer:
             return SECONDS_PER_INTERLEAVED * math.prod(buffer.shape)
+        if self._is_one_with_next(nest):
+            return 0.0
         byte = SECONDS_PER_STREAMED if buffer.name in self._large else SECONDS_PER_OPERATION
         return 2 * byte * nest.iterations * itemsize(buffer.dtype)
 
