@@ -49,3 +49,50 @@ def test_the_sine_and_the_cosine_of_a_value_are_those_of_the_vector_library(tmp_
 def test_outside_vectors_they_are_computed_together(tmp_path):
     found = called(tmp_path, ROTATION.format(kind="serial", angle="y[i - 1]"))
     assert "sincos" in found
+
+
+CHOSEN = """kernel chosen(x: {dtype}[1000], a: {dtype}[1000], at: int32[1000]) -> (y) {{
+  buffer y: {dtype}[1000]
+  {kind} i in 1 .. 1000 {{
+    y[i] = (x[i] > 1.0:{dtype}) ? ((x[i] < 2.0:{dtype}) ? {value} : a[i]) : x[i]
+  }}
+}}"""
+
+
+@needs_vector_library
+@pytest.mark.parametrize(
+    ("value", "dtype", "found"),
+    [
+        ("(log(a[i]) * 3.0:float64)", "float64", {"log"}),
+        ("pow(a[i], x[i])", "float64", {"pow"}),
+        ("(1.0:float64 / (1.0:float64 + exp(a[i])))", "float64", {"exp"}),
+        ("fmod(a[i], x[i])", "float64", set()),
+        ("log(a[at[i]])", "float64", set()),
+        ("(sin(a[i]) + exp(a[i]))", "float32", {"sinf"}),
+    ],
+)
+def test_functions_in_choices_are_those_of_the_vector_library(
+    tmp_path: Path, value: str, dtype: str, found: set[str]
+) -> None:
+    text = CHOSEN.format(value=value, dtype=dtype, kind="parallel")
+    assert in_vectors(called(tmp_path, text)) == found
+
+
+def test_lanes_that_do_not_use_a_function_compute_it_of_another_number() -> None:
+    """The vector library computes NaN, infinities and numbers out of range lane by lane."""
+
+    def text(value: str, dtype: str = "float64", kind: str = "parallel") -> str:
+        kernel = parse_kernel(CHOSEN.format(value=value, dtype=dtype, kind=kind))
+        return printed(prepared(kernel)).text
+
+    chosen = "(x[i] > 1.0) & (x[i] < 2.0)"
+    assert f"ms_log(ms_select_f64({chosen}, a[i], 0.5))" in text("log(a[i])")
+    later = f"ms_log(ms_select_f64({chosen} & !(a[i] < 3.0), a[i], 0.5))"
+    assert later in text("((a[i] < 3.0:float64) ? a[i] : log(a[i]))")
+    # They have instructions, our own code or no vectors.
+    assert "ms_select_f64(x[i] < 2.0, sqrt(a[i]), a[i])" in text("sqrt(a[i])")
+    assert "ms_log_f32(a[i])" in text("log(a[i])", "float32")
+    assert "? fmod(a[i], x[i]) : " in text("fmod(a[i], x[i])")
+    serial = text("log(y[i - 1])", kind="serial")
+    assert "? log(carried) : " in serial
+    assert "no-tree-sink" not in serial

@@ -64,6 +64,10 @@ class CSource:
     workspaces: tuple[int, ...]
 
 
+_CALLS_STAY = '#pragma GCC optimize ("no-tree-sink")'
+"""gcc moves a call into the branch that uses its value, and then finds no vectors in the loop."""
+
+
 def c_source(
     kernel: Kernel,
     unproven: Unproven | None = None,
@@ -98,6 +102,7 @@ def c_source(
     large = _large_results(kernel, storage)
     entry = _entry(symbol, storage, large, list(pointers.values()), is_shared=bool(printer.tasks))
     parts = [
+        *([_CALLS_STAY] if values.chooses_calls else []),
         *([HUGE_PAGES.strip()] if large else []),
         *values.helpers.values(),
         *([PARALLEL_FOR.strip()] if printer.tasks else []),

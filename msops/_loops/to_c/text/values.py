@@ -19,7 +19,7 @@ from msops._loops.analysis.bounds import Index
 from msops._loops.diagnostics import point
 from msops._loops.ir.algebra import is_power_of_2
 from msops._loops.ir.formulas import evaluate, is_name, uses
-from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.functions import FUNCTIONS, Function
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -107,6 +107,7 @@ class Values:
       variables: names of the locals that are C variables, not arrays.
       overwritten: names of buffers and locals that need not be zero at the start.
       check_bounds: an index out of range is an error of the run.
+      chooses_calls: whether a loop in vectors calls functions of which lanes may not use the value.
       lane_bytes: of the widest elements of the loop in vectors around; 0 outside of such a loop.
     """
 
@@ -142,6 +143,8 @@ class Values:
         self.overwritten = overwritten
         self._unproven = unproven
         self.check_bounds = check_bounds
+        self.chooses_calls = False
+        self._chosen: list[str] = []
         self.lane_bytes = 0
 
     @property
@@ -204,11 +207,25 @@ class Values:
                 return self._cast(operand, dtype)
             case Within(operand=operand):
                 return self.value(operand)
-            case Select(condition=condition, then=then, otherwise=otherwise):
-                parts = tuple(map(self.value, (condition, then, otherwise)))
-                if self._is_cheap(then) and self._is_cheap(otherwise):
-                    return f"{self.helper('select', expr.dtype)}({', '.join(map(bare, parts))})"
-                return "({} ? {} : {})".format(*parts)
+            case Select():
+                return self._select(expr)
+
+    def _select(self, expr: Select) -> str:
+        condition, arms = self.value(expr.condition), (expr.then, expr.otherwise)
+        if self.is_in_vector and all(map(self._may_be_computed, arms)):
+            self.chooses_calls |= any(
+                map(_is_call, (part for arm in arms for part in expressions(arm)))
+            )
+            texts = []
+            for arm, holds in zip(arms, (condition, f"!{condition}"), strict=True):
+                self._chosen.append(holds)
+                texts.append(self.value(arm))
+                self._chosen.pop()
+        else:
+            texts = list(map(self.value, arms))
+            if not all(map(self._is_cheap, arms)):
+                return f"({condition} ? {texts[0]} : {texts[1]})"
+        return f"{self.helper('select', expr.dtype)}({', '.join(map(bare, (condition, *texts)))})"
 
     def constant(self, value: bool | int | float, dtype: str) -> str:
         """Returns a number as a C literal."""
@@ -329,8 +346,23 @@ class Values:
         values = tuple(map(self.value, args))
         if not is_float(operand_dtype):
             return self._integer_call(function, values[0], dtype)
+        values = self._where_chosen(values, FUNCTIONS[function], computed(operand_dtype))
         text = self.math(function, values, computed(operand_dtype))
         return text if dtype == "bool" else self.rounded(text, dtype)
+
+    def _where_chosen(self, args: tuple[str, ...], row: Function, dtype: str) -> tuple[str, ...]:
+        """Returns arguments of a function, of lanes that do not use it those of a quick result.
+
+        The vector library computes lane by lane what is NaN, infinite or out of range.
+        """
+        is_own = dtype == "float32" and row.c_float32
+        if not self._chosen or not row.safe or row.is_instruction or is_own:
+            return args
+        condition, select = " & ".join(self._chosen), self.helper("select", dtype)
+        return tuple(
+            f"{select}({bare(condition)}, {bare(arg)}, {self.constant(safe, dtype)})"
+            for arg, safe in zip(args, row.safe, strict=True)
+        )
 
     def _integer_call(self, function: str, value: str, dtype: str) -> str:
         template = self._dialect.integer_form(FUNCTIONS[function])
@@ -341,7 +373,7 @@ class Values:
 
     def math(self, function: str, args: tuple[str, ...], dtype: str) -> str:
         """Returns a function, or `pow`, of float32 or float64 values."""
-        own = self._dialect.function(function, len(args), dtype, is_in_vector=self.is_in_vector)
+        own = self._own(function, len(args), dtype)
         if own is not None:
             return f"{self.symbol(own)}({', '.join(args)})"
         row = FUNCTIONS.get(function)
@@ -359,6 +391,9 @@ class Values:
             {name: (kind, text) for name, text in named.items()},
             bare(self._formula(form, {name: name for name in named}, dtype)),
         )
+
+    def _own(self, function: str, arity: int, dtype: str) -> Declaration | None:
+        return self._dialect.function(function, arity, dtype, is_in_vector=self.is_in_vector)
 
     def _formula(self, formula: str, values: Mapping[str, str], dtype: str) -> str:
         """Returns a formula of float32 or float64 values as a C expression."""
@@ -447,6 +482,23 @@ class Values:
             or (isinstance(part, Binary) and part.op in _EXPENSIVE)
             for part in parts
         )
+
+    def _may_be_computed(self, expr: Expr) -> bool:
+        """Returns whether lanes of a vector may evaluate an expression without using its value.
+
+        All its elements exist, and its functions have vectors: else a branch takes less.
+        """
+        for part in expressions(expr):
+            match part:
+                case Load() if not self._is_always_inside(part):
+                    return False
+                case FunctionCall(function=name, args=args):
+                    row, dtype = FUNCTIONS[name], args[0].dtype
+                    if not (row.is_instruction or row.c) and not (
+                        is_float(dtype) and self._own(name, len(args), computed(dtype))
+                    ):
+                        return False
+        return True
 
     def _is_always_inside(self, load: Load) -> bool:
         """Returns whether the element of a load exists even where the conditions around it fail."""
@@ -546,3 +598,13 @@ class Values:
         if text not in self.checks:
             self.checks.append(text)
         return self.checks.index(text) + 1
+
+
+def _is_call(part: Expr) -> bool:
+    """Returns whether C calls a function for an operation."""
+    match part:
+        case FunctionCall(function=name):
+            return FUNCTIONS[name].is_transcendental and not FUNCTIONS[name].is_instruction
+        case Binary(op="pow"):
+            return is_float(part.dtype)
+    return False
