@@ -158,6 +158,7 @@ from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.partitioning import partition_loops, partition_rows, partition_steps
 from msops._loops.to_c.picking import compute_picks_ahead
 from msops._loops.to_c.products import tile_products
+from msops._loops.to_c.proving import prove_indices
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
 from msops._loops.to_c.repeats import compute_repeats_once
@@ -360,6 +361,7 @@ __all__ = [
     "pipeline",
     "place_locals",
     "privatise",
+    "prove_indices",
     "put_diagonals_in_lanes",
     "put_rows_in_lanes",
     "raise_kernel",

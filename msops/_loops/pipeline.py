@@ -78,6 +78,7 @@ from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.partitioning import partition_loops, partition_rows, partition_steps
 from msops._loops.to_c.picking import compute_picks_ahead
 from msops._loops.to_c.products import tile_products
+from msops._loops.to_c.proving import prove_indices
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
 from msops._loops.to_c.repeats import compute_repeats_once
@@ -209,6 +210,7 @@ PASSES_IN_PLACE: Passes = (
     ("keep vectors in registers", keep_vectors_in_registers),
     ("mark early ends", mark_early_ends),
     ("evaluate whole conditions", evaluate_whole_conditions),
+    ("prove indices", prove_indices),
 )
 """From a kernel with the kinds of its loops to the form that C is printed from, where a result may
 have the memory of a parameter."""
@@ -225,6 +227,7 @@ PASSES_TO_CUDA: Passes = (
     ("mark grids", mark_grids),
     ("mark early ends", mark_early_ends),
     ("evaluate whole conditions", evaluate_whole_conditions),
+    ("prove indices", prove_indices),
 )
 """From a kernel with the kinds of its loops to the form that CUDA C is printed from."""
 

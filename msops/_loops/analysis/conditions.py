@@ -43,14 +43,14 @@ def inequalities(
     if not isinstance(condition, Binary) or condition.left.dtype not in INDEX_DTYPES:
         return None
     left, right = affine(condition.left, axes), affine(condition.right, axes)
-    if left is None or right is None or not _widens_exactly(condition, axes, ranges):
+    if left is None or right is None or not widens_exactly(condition, axes, ranges):
         return None
     return compared(condition.op, left, right, ranges)
 
 
-def _widens_exactly(condition: Expr, axes: Collection[str], ranges: Ranges) -> bool:
+def widens_exactly(expr: Expr, axes: Collection[str], ranges: Ranges) -> bool:
     """Returns whether no sum has wrapped before it is converted to another dtype."""
-    converted = [part.operand for part in expressions(condition) if isinstance(part, Cast)]
+    converted = [part.operand for part in expressions(expr) if isinstance(part, Cast)]
     sums = [affine(operand, axes) for operand in converted if operand.dtype in INDEX_DTYPES]
     return all(found is None or found.is_exact(ranges) for found in sums)
 

@@ -55,6 +55,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     registers.py     local arrays that are values of vector types
     early_ends.py    loops that are left once their condition is false
     whole_conditions.py  conditions of two cheap parts, without a branch between them
+    proving.py       indices that variables hold, proven by the conditions around them
 
 What the passes share:
 

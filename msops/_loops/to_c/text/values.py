@@ -502,6 +502,8 @@ class Values:
 
     def _is_always_inside(self, load: Load) -> bool:
         """Returns whether the element of a load exists even where the conditions around it fail."""
+        if any(isinstance(part, Within) and part.is_guarded for part in expressions(load)):
+            return False
         return all(
             is_within(self._range(index), (0, size - 1))
             for index, size in zip(load.indices, self.buffers[load.buffer].shape, strict=True)
@@ -516,6 +518,8 @@ class Values:
                 return f"{value}" if value >= 0 else f"({value})"
             case Var(name=name):
                 return self.names[name]
+            case Within(operand=operand, is_guarded=True):
+                return self._unwrapped(operand)
             case Within(operand=operand):
                 return self.index(operand)
             case Cast(operand=operand) if not is_float(operand.dtype) and is_within(
@@ -537,6 +541,13 @@ class Values:
             # A value that int64_t cannot hold is beyond the end of any array.
             return f"{self.helper('signed')}({bare(text)})"
         return f"(int64_t){text}"
+
+    def _unwrapped(self, expr: Expr) -> str:
+        """Returns an index that is in range as it stands, in 64 bits: no sum in it has wrapped."""
+        match expr:
+            case Binary(op="add" | "sub" | "mul" as op, left=left, right=right):
+                return f"({self._unwrapped(left)} {SIGNS[op]} {self._unwrapped(right)})"
+        return self.index(expr)
 
     def element(self, buffer: str, indices: Iterable[str]) -> str:
         """Returns the C lvalue of an element, its indices given as int64_t."""
