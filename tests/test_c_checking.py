@@ -174,6 +174,7 @@ def test_an_array_of_bytes_is_checked_for_what_it_may_hold() -> None:
         picked("local k: int32[] { k[] = to[i] * 2  z[k[]] = x[i]  k[] = at[i] }", "serial"),
         picked("local k: int32[] { k[] = at[i]  z[k[] - 1] = x[i] }", "serial"),
         picked("local k: int32[] { k[] = at[i] + 1  z[k[]] = x[i] }", "serial"),
+        picked("local k: int32[] { k[] = k[] + 1  z[k[]] = x[i] }", "serial"),
         picked(trips=20),
         picked("z[int32(at[i]) - 300] = x[i]", dtype="uint8"),
         parse_kernel("""kernel around(at: int32[400], x: float32[400]) -> (z) {
@@ -190,7 +191,7 @@ def test_an_array_of_bytes_is_checked_for_what_it_may_hold() -> None:
         }"""),
     ],
     ids=["loads", "product", "wraps", "changes", "of a float", "stored twice", "zero at first",
-         "one at first", "few", "never", "changes around", "any byte",
+         "one at first", "a counter", "few", "never", "changes around", "any byte",
          "beyond caches"],
 )  # fmt: skip
 def test_loops_that_keep_their_guards(kernel: Kernel) -> None:

@@ -138,7 +138,9 @@ class _Indices:
         """Returns an array and a number: the index is an element plus it; None if it is not."""
         match index:
             case Load(buffer=name, indices=()) if name in self.held:
-                origin = self.origin(self.held[name])
+                # A counter holds a number that depends on itself.
+                others = {other: self.held[other] for other in self.held if other != name}
+                origin = _Indices(self.arrays, others).origin(self.held[name])
                 return origin if origin and origin[1] == 0 else None
             case Load(buffer=name) if name in self.arrays:
                 return name, 0
