@@ -83,12 +83,12 @@ def unwrapped_range(expr: Expr, ranges: Ranges) -> Range | None:
         case Cast(operand=operand, dtype=dtype) if is_float(operand.dtype):
             # Out of range it is the nearest number, and of NaN 0.
             low, high = dtype_range(dtype)
-            least, greatest = _hull(float_range(operand, ranges), (0, 0))
+            least, greatest = hull(float_range(operand, ranges), (0, 0))
             return (max(least, low), min(greatest, high))
         case Within(low=low, high=high):
             return (low, high)
         case Select(then=then, otherwise=otherwise):
-            return _hull(range_of(then, ranges), range_of(otherwise, ranges))
+            return hull(range_of(then, ranges), range_of(otherwise, ranges))
     return None
 
 
@@ -102,7 +102,7 @@ def float_range(expr: Expr, ranges: Ranges) -> Range:
         case FunctionCall(function="floor" | "ceil" | "trunc" | "round" | "nearbyint", args=(x,)):
             return float_range(x, ranges)
         case Select(then=then, otherwise=otherwise):
-            return _hull(float_range(then, ranges), float_range(otherwise, ranges))
+            return hull(float_range(then, ranges), float_range(otherwise, ranges))
         case Cast(operand=operand) if operand.dtype in INTEGERS:
             return _around(*range_of(operand, ranges), expr.dtype)
         case Load(buffer=name, indices=()):
@@ -170,13 +170,14 @@ def range_of_stores(values: Iterable[Expr], ranges: Ranges) -> Range | None:
             found, whole = float_range(value, ranges), _FLOATS
         else:
             found, whole = range_of(value, ranges), dtype_range(value.dtype)
-        known = _hull(known, found)
+        known = hull(known, found)
         if known == whole:
             return None
     return known
 
 
-def _hull(a: Range, b: Range) -> Range:
+def hull(a: Range, b: Range) -> Range:
+    """Returns the interval around two."""
     return (min(a[0], b[0]), max(a[1], b[1]))
 
 

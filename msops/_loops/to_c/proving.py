@@ -51,7 +51,7 @@ from msops._loops.ir.nodes import (
     Within,
 )
 from msops._loops.ir.operators import COMPARISONS, INTEGERS
-from msops._loops.ir.ranges import Range, Ranges, dtype_range, is_within, loop_range, range_of
+from msops._loops.ir.ranges import Range, Ranges, dtype_range, hull, is_within, loop_range, range_of
 from msops._loops.ir.walk import (
     buffers_of,
     contents,
@@ -103,10 +103,7 @@ class _State:
 
     def joined(self, other: _State) -> _State:
         """Returns what is known if one of two ways led here."""
-        ranges = {
-            name: (min(low, other.ranges[name][0]), max(high, other.ranges[name][1]))
-            for name, (low, high) in self.ranges.items()
-        }
+        ranges = {name: hull(span, other.ranges[name]) for name, span in self.ranges.items()}
         return _State(ranges, tuple(c for c in self.conditions if c in other.conditions))
 
 
@@ -271,7 +268,7 @@ class _Proof:
                 for arm, truth in ((expr.then, True), (expr.otherwise, False))
                 if (known := self._assumed(expr.condition, state, truth))
             ]
-            return _hull(spans[0], spans[-1]) if spans else dtype_range(expr.dtype)
+            return hull(spans[0], spans[-1]) if spans else dtype_range(expr.dtype)
         return range_of(self._followed(expr), self._all(state))
 
     def _assumed(self, condition: Expr, state: _State, truth: bool) -> _State | None:
@@ -333,10 +330,6 @@ class _Proof:
                 for limit in (function, Affine.of_constant(size - 1) - function)
             )
         )
-
-
-def _hull(one: Range, other: Range) -> Range:
-    return (min(one[0], other[0]), max(one[1], other[1]))
 
 
 def _widened(known: Range, grown: Range, limits: Collection[int]) -> Range:
