@@ -163,6 +163,17 @@ def test_an_array_of_bytes_is_checked_for_what_it_may_hold() -> None:
     assert "wrong[] = wrong[] + ((at[e] > 6:uint8) ? 1 : 0)" in text
 
 
+def test_variables_hold_what_is_checked() -> None:
+    statement = "local k: int32[] { k[] = at[i]  z[k[]] = x[i]  y[0, 0] = z[max(k[], 3)] }"
+    text = kernel_text(check_indices_ahead(picked(statement, "serial")))
+    version, _, guarded = text.partition("} else {")
+    assert "k[] = within(at[i], 0, 8)" in version
+    assert "k_1[] = at[i_1]" in guarded
+    beside = "local k: int32[] { k[] = at[i] + 1  z[at[i] + 1] = x[i]  y[0, 0] = z[max(k[], 3)] }"
+    text = kernel_text(check_indices_ahead(picked(beside, "serial")))
+    assert "k[] = within(at[i] + 1, 0, 8)" in text
+
+
 @pytest.mark.parametrize(
     "kernel",
     [

@@ -192,8 +192,17 @@ def _checked(
 
     shapes = {name: buffer.shape for name, buffer in scope.buffers.items()}
     shapes |= {stmt.buffer.name: stmt.buffer.shape for stmt in inside if isinstance(stmt, Local)}
+
+    def known_in_variable(store: Store) -> tuple[Stmt, ...]:
+        origin = found.origin(store.value) if store.buffer in held else None
+        if origin is None or origin[0] not in found.needed:
+            return (store,)
+        low, high = (bound + origin[1] for bound in found.needed[origin[0]])
+        return (dataclasses.replace(store, value=Within(store.value, low, high)),)
+
     # The outermost loop stays as it is, for threads.
-    inner = rewrite_statements(map_accesses(loop.body, within), _in_order, For)
+    body = rewrite_statements(map_accesses(loop.body, within), known_in_variable, Store)
+    inner = rewrite_statements(body, _in_order, For)
     version = with_parts(loop, body=inner)
     wrong = names.fresh("wrong")
     number = Load(wrong, (), INDEX_DTYPE)
