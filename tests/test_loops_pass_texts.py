@@ -702,6 +702,12 @@ def test_distribute_runs_as_many_steps_as_the_longest_row_has(end: str) -> None:
     )
 
 
+def test_distribute_skips_steps_beyond_the_longest_row_if_their_number_is_known() -> None:
+    rows = ROWS_OF_ANY_LENGTH.replace("BEGIN", "0").replace("END", "min(n[i], 3000)")
+    got = changed(distribute, rows)
+    assert "serial j in 0 .. 3000 {\n    if (j < j_end[]) {\n      parallel i_1 in 0 .. 8 {" in got
+
+
 @pytest.mark.parametrize("ends", ["n[i] .. 7", "n[i] .. n[i + 1]", "abs(n[i]) .. 7"])
 def test_distribute_runs_through_no_iterations_of_unknown_number(ends: str) -> None:
     rows = ROWS_OF_ANY_LENGTH.replace("BEGIN .. END", ends)

@@ -190,3 +190,15 @@ def test_a_loop_with_a_hull_has_reverse_mode() -> None:
     }"""
     function = build(parse_kernel(text))
     check_grads(function, [np.linspace(0.1, 1, 6)], order=1, rtol=1e-5, atol=1e-5)
+
+
+def test_rows_whose_numbers_of_steps_are_data_have_reverse_mode() -> None:
+    kernel = parse_kernel("""kernel k(a: float64[4], n: int32[4]) -> (c) {
+      buffer c: float64[4]
+      serial i in 0 .. 4 {
+        serial j in 0 .. min(n[i], 3000) { c[i] = sin(c[i] + (a[i] * float64(j + 1))) }
+      }
+    }""")
+    n = np.int32([3, -1, 0, 9])
+    function = build(to_raised(kernel))
+    check_grads(lambda a: function(a, n), [np.linspace(0.1, 1, 4)], order=1, rtol=1e-5, atol=1e-5)

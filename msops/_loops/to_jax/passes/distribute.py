@@ -147,19 +147,24 @@ class _Distribution:
             return wrapped(body, (*outside, _serial(loop)))
         low, high = self.ranges[loop.var]
         hull = dataclasses.replace(loop, begin=integer(low), end=integer(high + 1))
+        around: tuple[For | If, ...] = (_serial(hull),)
         ahead: tuple[Stmt, ...] = ()
         if high - low >= _LONGEST_MASKED and loads(loop.end) and not _uses(loop.begin, free):
-            ahead, hull = self.longest(loop, postponed)
+            last, ahead = self.longest(loop, postponed)
+            # Reverse mode needs a number of steps that is known.
+            around = (*around, If(binary("lt", Var(loop.var), last), ()))
+            if high - low >= LONGEST_HULL:
+                around = (_serial(dataclasses.replace(loop, end=last)),)
         elif high - low >= LONGEST_HULL:
             # The postponed loops stay outside, where they may run in order as well.
             body = self.nests(inner, rest, ())
             kept = (_serial(part) if isinstance(part, For) else part for part in postponed)
             return wrapped(body, (*outside, *kept, _serial(loop)))
         body = self.nests(inner, rest, (*postponed, *_bounds(loop)))
-        return wrapped((*ahead, *wrapped(body, (_serial(hull),))), outside)
+        return wrapped((*ahead, *wrapped(body, around)), outside)
 
-    def longest(self, loop: For, around: Sequence[For | If]) -> tuple[tuple[Stmt, ...], For]:
-        """Returns a loop up to the last of its ends, and before it the statements that find that.
+    def longest(self, loop: For, around: Sequence[For | If]) -> tuple[Expr, tuple[Stmt, ...]]:
+        """Returns the last of a loop's ends, and the statements that find it.
 
         Args:
           loop: a loop that begins at the same number for all rows around it.
@@ -167,14 +172,14 @@ class _Distribution:
         """
         buffer = Buffer(self.names.fresh(f"{loop.var}_end"), (), INDEX_DTYPE)
         self.buffers.append(buffer)
-        so_far = Load(buffer.name, (), INDEX_DTYPE)
+        last = Load(buffer.name, (), INDEX_DTYPE)
         start = Store(buffer.name, (), loop.begin)
-        store = Store(buffer.name, (), binary("max", so_far, loop.end), location=loop.location)
+        store = Store(buffer.name, (), binary("max", last, loop.end), location=loop.location)
         rows = [
             dataclasses.replace(part, kind="reduction") if isinstance(part, For) else part
             for part in around
         ]
-        return (start, *wrapped((store,), rows)), dataclasses.replace(loop, end=so_far)
+        return last, (start, *wrapped((store,), rows))
 
 
 def _may_be_reordered(edge: Edge) -> bool:
