@@ -227,7 +227,6 @@ PASSES_TO_CUDA: Passes = (
     ("mark grids", mark_grids),
     ("mark early ends", mark_early_ends),
     ("evaluate whole conditions", evaluate_whole_conditions),
-    ("prove indices", prove_indices),
 )
 """From a kernel with the kinds of its loops to the form that CUDA C is printed from."""
 
