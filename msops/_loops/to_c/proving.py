@@ -24,7 +24,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
 
 from msops._loops.analysis.affine import Affine, affine
 from msops._loops.analysis.conditions import (
@@ -53,6 +52,7 @@ from msops._loops.ir.nodes import (
 from msops._loops.ir.operators import COMPARISONS, INTEGERS
 from msops._loops.ir.ranges import Range, Ranges, dtype_range, hull, is_within, loop_range, range_of
 from msops._loops.ir.walk import (
+    A,
     buffers_of,
     contents,
     expressions,
@@ -71,8 +71,6 @@ _ANY = dtype_range(INDEX_DTYPE)
 
 _MOST_ROUNDS = 6
 """How often the intervals of a loop go on to the next limit."""
-
-A = TypeVar("A", Load, Store)
 
 
 def prove_indices(kernel: Kernel) -> Kernel:
@@ -108,7 +106,7 @@ class _State:
 
 
 def _in_indices(kernel: Kernel) -> set[str]:
-    """Returns the variables of indices, and those that their values and conditions have."""
+    """Returns the integer variables in indices, and those that are in the values of such a one."""
     parts = statements(kernel.body)
     own = {
         part.buffer.name

@@ -280,10 +280,10 @@ class Values:
         return self._integer_binary(expr, left, right)
 
     def _fits_lanes(self, comparison: Binary) -> bool:
-        """Returns whether loop variables are compared as the loop's elements have few bytes.
+        """Returns whether positions are compared in 32 bits, as the elements of the loop have.
 
-        As many numbers of 64 bits take two vectors. Other comparisons gcc turns into ones of the
-        first or last iteration.
+        Numbers of 64 bits take two vectors beside one of elements. Comparisons of order stay: in 32
+        bits, a sum by doubling took 3.5 times as long.
         """
         return comparison.op in ("eq", "ne") and 0 < self.lane_bytes <= itemsize(INDEX_DTYPE)
 
@@ -351,9 +351,9 @@ class Values:
         return text if dtype == "bool" else self.rounded(text, dtype)
 
     def _where_chosen(self, args: tuple[str, ...], row: Function, dtype: str) -> tuple[str, ...]:
-        """Returns arguments of a function, of lanes that do not use it those of a quick result.
+        """Returns the arguments of a function, with safe ones for lanes that do not use its value.
 
-        The vector library computes lane by lane what is NaN, infinite or out of range.
+        The vector library computes lanes of NaN, infinities and numbers out of range one by one.
         """
         is_own = dtype == "float32" and row.c_float32
         if not self._chosen or not row.safe or row.is_instruction or is_own:

@@ -48,7 +48,7 @@ def recur(step: Recur, env: Environment) -> Value:
 
 
 def _parts(expr: Expr, before: Load) -> tuple[Expr, ...]:
-    """Returns the largest parts of an expression that are without a load, except for constants."""
+    """Returns the largest parts of an expression in which a load is not, except for constants."""
     if isinstance(expr, Const) or expr == before:
         return ()
     if before not in loads(expr):
