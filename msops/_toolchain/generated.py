@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 
 from msops._base.building import Build
 from msops._toolchain.builder import build_recorded
@@ -26,9 +25,6 @@ FLAGS = (
     "-fno-builtin-pow",
     "-fno-builtin-powf",
     "-fopenmp-simd",
-    # gcc 12 stores aligned vectors into arrays on the stack that it has not aligned, in functions
-    # that keep them below the stack pointer.
-    *(("-mno-red-zone",) if platform.machine() == "x86_64" else ()),
     # The assembler reads while the compiler writes.
     "-pipe",
     # Of a library all that is linked is what it calls.

@@ -49,6 +49,9 @@ from msops._loops.to_c.threads import Captured, task_call, task_text
 _LANES = 32
 _FUSED_BYTES = 16
 """Bytes of the smallest vector that has fused operations."""
+_ALIGNED = "_Alignas(64)"
+"""Before an array on the stack: gcc 12 stores aligned vectors into some that it has not aligned, of
+at most 64 bytes."""
 _APART = "ms_apart_{}"
 _OUT_OF_MEMORY = "no memory for the local arrays of a parallel loop"
 
@@ -161,7 +164,7 @@ class CPrinter(Statements):
         # In pairs: in a row each lane would wait for those before.
         halves = [_LANES >> step for step in range(1, _LANES.bit_length())]
         return [
-            f"{values.value_type(total.dtype)} ms_{name}_lane[{_LANES}];",
+            f"{_ALIGNED} {values.value_type(total.dtype)} ms_{name}_lane[{_LANES}];",
             f"{lanes} {lane} = {name};",
             f"int64_t ms_next = {begin};",
             f"for (; ms_next + {_LANES} <= {end}; ms_next += {_LANES}) {{",
@@ -281,7 +284,8 @@ class CPrinter(Statements):
     def definition(self, buffer: Buffer) -> str:
         """Returns the definition of a local; that of a vector has a vector type."""
         if buffer.name not in self._in_register:
-            return super().definition(buffer)
+            text = super().definition(buffer)
+            return f"{_ALIGNED} {text}" if buffer.shape else text
         start = "" if buffer.name in self.values.overwritten else " = {0}"
         kind = self._vector_type(buffer.dtype, buffer.shape[0])
         return f"{kind} {self.values.names[buffer.name]}{start};"
