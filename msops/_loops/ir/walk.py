@@ -44,7 +44,7 @@ from msops._loops.ir.ranges import Range, Ranges, nested_ranges
 
 A = TypeVar("A", Load, Store)
 T = TypeVar("T", bound=Stmt)
-N = TypeVar("N", bound=Expr | Stmt | Buffer | Kernel)
+N = TypeVar("N", bound="Expr | Stmt | Buffer | Kernel | Scope")
 
 
 class ChangeAccess(Protocol):
@@ -76,6 +76,9 @@ _OPERANDS: Mapping[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
 }
 
 
+_LEAVES = frozenset((Const, Var))
+
+
 def expressions(expr: Expr) -> list[Expr]:
     """Returns an expression and everything in it, outermost first."""
     found: list[Expr] = []
@@ -83,13 +86,15 @@ def expressions(expr: Expr) -> list[Expr]:
     while ahead:
         part = ahead.pop()
         found.append(part)
-        ahead += operands(part)[::-1]
+        inside = _OPERANDS[type(part)](part)
+        if inside:
+            ahead += inside[::-1]
     return found
 
 
 def loads(expr: Expr) -> list[Load]:
     """Returns the loads in an expression, those in indices too."""
-    return [part for part in expressions(expr) if isinstance(part, Load)]
+    return [part for part in expressions(expr) if type(part) is Load]
 
 
 def variables(expr: Expr) -> set[str]:
@@ -233,19 +238,17 @@ class Scope:
         """Returns the scope of each body of a statement in this scope."""
         match stmt:
             case For():
-                path = (*self.path, dataclasses.replace(stmt, body=()))
-                return (dataclasses.replace(self, path=path, outer=self),)
+                return (with_parts(self, path=(*self.path, with_parts(stmt, body=())), outer=self),)
             case If(condition=condition):
-                holds = dataclasses.replace(stmt, then=(), otherwise=())
-                fails = dataclasses.replace(holds, condition=Unary("not", condition, "bool"))
+                holds = with_parts(stmt, then=(), otherwise=())
+                fails = with_parts(holds, condition=Unary("not", condition, "bool"))
                 return tuple(
-                    dataclasses.replace(self, path=(*self.path, part), outer=self)
-                    for part in (holds, fails)
+                    with_parts(self, path=(*self.path, part), outer=self) for part in (holds, fails)
                 )
             case Local(buffer=buffer):
                 buffers = {**self.buffers, buffer.name: buffer}
                 depths = {**self.depths, buffer.name: len(self.loops)}
-                return (dataclasses.replace(self, buffers=buffers, depths=depths, outer=self),)
+                return (with_parts(self, buffers=buffers, depths=depths, outer=self),)
         return ()
 
 
@@ -353,12 +356,22 @@ def with_parts(node: N, **parts: Any) -> N:
         if part is not old and not (
             isinstance(part, tuple) and len(part) == len(old) and all(map(operator.is_, part, old))
         ):
-            return dataclasses.replace(node, **parts)
+            kind: Any = type(node)
+            kept = {name: getattr(node, name) for name in _fields(kind) if name not in parts}
+            return kind(**kept, **parts)
     return node
+
+
+@functools.cache
+def _fields(kind: type[Any]) -> tuple[str, ...]:
+    """Returns the names of the parts of a class of nodes; dataclasses asks again each time."""
+    return tuple(field.name for field in dataclasses.fields(kind))
 
 
 def map_operands(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Returns the expression with `change` applied to its direct operands."""
+    if type(expr) in _LEAVES:
+        return expr
     match expr:
         case Load(indices=indices):
             return with_parts(expr, indices=tuple(map(change, indices)))

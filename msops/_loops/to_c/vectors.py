@@ -28,6 +28,7 @@ from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
+    accesses_in,
     buffers_of,
     declared_in,
     is_innermost,
@@ -76,12 +77,14 @@ def seems_carried(loop: For) -> bool:
     writes the element before this one, but not that only every second iteration does, and leaves
     the loop without vectors.
     """
-    stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
+    accesses = accesses_in(loop.body)
+    stores = [access for access in accesses if isinstance(access, Store)]
+    read = [access for access in accesses if isinstance(access, Load) and access.indices]
     return any(
         _is_behind(load, store, loop)
         for store in stores
-        for load in loads_in(loop.body)
-        if load.buffer == store.buffer and load.indices
+        for load in read
+        if load.buffer == store.buffer
     )
 
 
