@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import itertools
 import math
 import types
 from collections.abc import Callable
@@ -322,6 +323,32 @@ def test_a_while_whose_counter_is_no_int32_needs_bounds_that_are(dtype: str) -> 
         if dtype == "int64":
             a = np.array([2**31 - 4, -(2**40), 0], dtype)
             assert everywhere(converted, a, np.zeros(2, dtype)).tolist() == [3, 0]
+
+
+def test_a_while_may_compare_what_is_ahead_of_its_counter() -> None:
+    def k(x, n):
+        y = output_tensor(x.shape, x.dtype)
+        i = n[0]
+        while i + 1 < x.shape[0] and x[i + 1] < x[i]:
+            i += 1
+        y[0] = x[i]
+        j = n[0]
+        while j + 3 <= n[1]:
+            y[j] += 1.0
+            j += 2
+        m = n[1]
+        while m - 2 >= 0:
+            y[m] += 5.0
+            m -= 1
+        while len(x) > m + 1:
+            y[m] -= 2.0
+            m += 1
+        return y
+
+    # Python is the oracle.
+    for n in itertools.product(range(len(X)), repeat=2):
+        everywhere(k, X, np.array(n, "int32"))
+    assert everywhere(k, X, np.array([1, 3], "int32")).tolist() == [-2.0, -2.0, 3.0, 3.0, 0.0]
 
 
 def test_a_while_that_counts_is_a_loop_like_any_other() -> None:

@@ -6,7 +6,7 @@
                                                  i += 2
 
 The range says what counts, where it starts, the limit, what is added to the limit for the end
-(1 or -1 where the limit is included) and the step. The author cannot write it: `while` is no name.
+(1 or -1 where the limit is included, -1 for `i + 1 < n`) and the step. The author cannot write it: `while` is no name.
 
 The bound must hold whatever the data are: `i` changes only by one constant in each iteration, and
 nothing in the body changes `n`. Once the condition is false nothing changes it again.
@@ -99,15 +99,24 @@ def _counted(
     node: ast.While, counter: ast.expr, sign: type[ast.cmpop], limit: ast.expr
 ) -> ast.Call | None:
     """Returns the range if one side of the condition is a counter and the other one its limit."""
+    ahead = 0
+    match counter:
+        case ast.BinOp(
+            left=ast.Name() as name,
+            op=ast.Add() | ast.Sub() as op,
+            right=ast.Constant(value=int(constant)),
+        ):
+            # i + 1 < n is i < n - 1.
+            counter, ahead = name, int(constant) if isinstance(op, ast.Add) else -int(constant)
     if not isinstance(counter, ast.Name):
         return None
     step = _step(node.body, counter.id)
     direction = _DIRECTIONS[sign]
     if step is None or step * direction <= 0 or _data_names(limit) & stored_names(node.body):
         return None
-    beyond = ast.Constant(direction if sign in (ast.LtE, ast.GtE) else 0)
+    beyond = (direction if sign in (ast.LtE, ast.GtE) else 0) - ahead
     start, end = load(counter.id), copied(limit)
-    arguments = [load(counter.id), start, end, beyond, ast.Constant(step)]
+    arguments = [load(counter.id), start, end, ast.Constant(beyond), ast.Constant(step)]
     return placed(ast.Call(load(WHILE), arguments, []), node.test)
 
 
