@@ -49,6 +49,26 @@ VALUE_ERRORS: Rows = (
         "Did you mean sqrt or rsqrt?",
     ),
     (
+        "c[0] = «a.dtype»(3)",
+        "'a.dtype' cannot be called in a kernel",
+        "Name the dtype that converts: float32(x).",
+    ),
+    (
+        "c[0] = «fmax»(a[0], a[1])",
+        "'fmax' is no function of the loop language",
+        "Did you mean max?",
+    ),
+    (
+        "c[0] = «acos»(a[0])",
+        "'acos' is no function of the loop language",
+        "Write atan2(sqrt(1.0 - x * x), x).",
+    ),
+    (
+        "c[0] = «1j» * a[0]",
+        "1j is not a value of the loop language",
+        "Compute with the real and the imaginary part as two numbers.",
+    ),
+    (
         "«print»(a[0])",
         "'print' is no function of the loop language",
         "To print, run the kernel as Python, on numpy arrays: op.__wrapped__(np.ones(3)).",
@@ -492,6 +512,12 @@ BUILD_ERRORS: Rows = (
         "for i in range(0, 8, «0»):\n    c[i] = 1.0",
         "the step of a loop is 0",
         "Write a step other than 0.",
+    ),
+    (
+        "c[0] = float32(a.shape[«n[0]»])",
+        "an index of a tuple must be an integer constant; got 'n[0]', an int32",
+        "Constants are literals, shapes, attributes, captured numbers, and arithmetic on them. To "
+        "index by the variable of a loop, pass the values as an array.",
     ),
     (
         "for i in range(0, 8, «n[0]»):\n    c[i] = 1.0",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 import textwrap
 from pathlib import Path
@@ -63,6 +64,36 @@ def test_value_errors_when_the_op_is_made(statements: str, problem: str, remedy:
     with pytest.raises(ArgumentValueError) as error:
         read(marked(func), "hybrid")
     assert said(error) == message_of(statements, problem, remedy)
+
+
+@pytest.mark.parametrize(
+    ("name", "function"),
+    {
+        "asin": np.arcsin,
+        "acos": np.arccos,
+        "tan": np.tan,
+        "sinh": np.sinh,
+        "cosh": np.cosh,
+        "exp2": np.exp2,
+        "log2": np.log2,
+        "log10": np.log10,
+        "log1p": np.log1p,
+        "cbrt": np.cbrt,
+        "hypot": np.hypot,
+        "fmod": np.fmod,
+    }.items(),
+)
+def test_what_to_write_for_a_function_of_c(name: str, function: np.ufunc) -> None:
+    text = "def k(x, y):\n    z = output_tensor(x.shape, x.dtype)\n    z[0] = {}\n    return z\n"
+    arguments = ", ".join(["x[0]", "y[0]"][: function.nin])
+    with pytest.raises(ArgumentValueError) as error:
+        read(marked(define(text.format(f"{name}({arguments})"))), "hybrid")
+    (instead,) = re.findall(r"Write (.*)\.", str(error.value))
+    instead = re.sub(r"\b([xy])\b", r"\1[0]", instead)
+    for values in ((0.3, 0.7), (0.9, -0.2)):
+        x, y = (np.float32([value]) for value in values)
+        (got,) = run(define(text.format(instead)), x, y)
+        np.testing.assert_allclose(got, function(*(x, y)[: function.nin]), 1e-6)
 
 
 @pytest.mark.parametrize(("statements", "problem", "remedy"), BUILD_ERRORS)

@@ -15,6 +15,7 @@ from msops._loops.frontends.reporting import Reporter
 # What Python and C call the functions of the language.
 _SPELLED = {
     **{"int": "int32", "float": "float32", "pow": "power", "ln": "log", "fabs": "abs"},
+    **{"fmin": "min", "fmax": "max"},
     # Arrays start at zero, so these two are all that is needed.
     **{f"{name}{like}": "output_tensor, allocate"
        for name in ("zeros", "empty", "ones", "full") for like in ("", "_like")},
@@ -36,8 +37,20 @@ class Rules:
     outside: Mapping[str, Any] = field(default_factory=dict)
 
 
-# What Python's own functions are here.
+# What functions of Python and C are here.
 _ADVICE = {
+    "asin": "Write atan2(x, sqrt(1.0 - x * x)).",
+    "acos": "Write atan2(sqrt(1.0 - x * x), x).",
+    "hypot": "Write sqrt(x * x + y * y).",
+    "tan": "Write sin(x) / cos(x).",
+    "sinh": "Write 0.5 * (exp(x) - exp(-x)).",
+    "cosh": "Write 0.5 * (exp(x) + exp(-x)).",
+    "exp2": "Write 2.0 ** x.",
+    "log2": "Write log(x) / log(2.0).",
+    "log10": "Write log(x) / log(10.0).",
+    "log1p": "Write log(1.0 + x).",
+    "cbrt": "Write sign(x) * abs(x) ** (1.0 / 3.0).",
+    "fmod": "Write x - y * trunc(x / y).",
     "print": "To print, run the kernel as Python, on numpy arrays: op.__wrapped__(np.ones(3)).",
     "sum": "Add up in a loop: s = 0.0, then s += x[i] for each i in range(x.shape[0]).",
 }
@@ -53,6 +66,12 @@ def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
     """Checks name, dialect and number of arguments of a call; returns the row of its function."""
     if not isinstance(node.func, ast.Name):
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
+        if name == "dtype":
+            raise rules.report.value_error(
+                node.func,
+                f"'{ast.unparse(node.func)}' cannot be called in a kernel",
+                "Name the dtype that converts: float32(x).",
+            )
         known = name if name in INTRINSICS else ", ".join(_near(name)) or "sqrt, exp, tanh"
         raise rules.report.value_error(
             node.func,

@@ -6,7 +6,8 @@
                                                  i += 2
 
 The range says what counts, where it starts, the limit, what is added to the limit for the end
-(1 or -1 where the limit is included, -1 for `i + 1 < n`) and the step. The author cannot write it: `while` is no name.
+(1 or -1 where the limit is included, -1 for `i + 1 < n`) and the step. The author cannot write it:
+`while` is no name.
 
 The bound must hold whatever the data are: `i` changes only by one constant in each iteration, and
 nothing in the body changes `n`. Once the condition is false nothing changes it again.

@@ -13,6 +13,8 @@ from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, descr
 from msops._loops.ir.nodes import BinaryOp, Const, Expr, Load, Select
 from msops._loops.ir.operators import is_float
 
+_CONSTANTS = "Constants are literals, shapes, attributes, captured numbers, and arithmetic on them."
+_TABLE = f"{_CONSTANTS} To index by the variable of a loop, pass the values as an array."
 _OPERATIONS: dict[str, BinaryOp] = {"power": "pow", "min": "min", "max": "max"}
 
 
@@ -94,14 +96,16 @@ def condition(t: Translation, node: ast.expr) -> Expr:
     )
 
 
-def constant_int(t: Translation, node: ast.expr, value: Value, what: str) -> int:
+def constant_int(
+    t: Translation, node: ast.expr, value: Value, what: str, remedy: str = _CONSTANTS
+) -> int:
     """Returns a value that must be an integer known when the kernel is compiled."""
     if isinstance(value, Const) and isinstance(value.value, int):
         return int(value.value)
     raise t.report.build_error(
         node,
         f"{what} must be an integer constant; got '{ast.unparse(node)}', {describe(value)}",
-        "Constants are literals, shapes, attributes, captured numbers, and arithmetic on them.",
+        remedy,
     )
 
 
@@ -122,7 +126,9 @@ def _attribute(t: Translation, node: ast.expr, owner: Value, attribute: str) -> 
 def _subscript(t: Translation, node: ast.Subscript, owner: Value, index: ast.expr) -> Value:
     if isinstance(owner, tuple):
         bounds = [
-            None if bound is None else constant_int(t, bound, value_of(t, bound), "an index")
+            None
+            if bound is None
+            else constant_int(t, bound, value_of(t, bound), "an index of a tuple", _TABLE)
             for bound in _bounds(index)
         ]
         return part(t.report, node, owner, bounds, isinstance(index, ast.Slice))

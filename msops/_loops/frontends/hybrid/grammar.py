@@ -174,7 +174,9 @@ def _check_constant(node: ast.Constant, rules: Rules) -> list[ast.AST]:
         raise rules.report.value_error(
             node,
             f"{node.value!r} is not a value of the loop language",
-            "There are numbers, True and False, and strings for dtypes.",
+            "Compute with the real and the imaginary part as two numbers."
+            if isinstance(node.value, complex)
+            else "There are numbers, True and False, and strings for dtypes.",
         )
     return []
 
