@@ -102,6 +102,7 @@ from msops._loops.passes.forward_locals import (
     forward_terms,
 )
 from msops._loops.passes.mark_loops import mark_loops
+from msops._loops.passes.nest_flat_loops import nest_flat_loops
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
@@ -348,6 +349,7 @@ __all__ = [
     "materialise_guards",
     "merge_branches",
     "move_parallel_loops_out",
+    "nest_flat_loops",
     "nested_ranges",
     "own_expressions",
     "parse_body",

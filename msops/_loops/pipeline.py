@@ -40,6 +40,7 @@ from msops._loops.passes.forward_locals import (
     forward_terms,
 )
 from msops._loops.passes.mark_loops import mark_loops
+from msops._loops.passes.nest_flat_loops import nest_flat_loops
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
@@ -124,6 +125,7 @@ PASSES_COMMON: Passes = (
     ("simplify", simplify),
     ("count bits", count_bits),
     ("forward indices", forward_indices),
+    ("nest flat loops", nest_flat_loops),
     ("write out stages", write_out_stages),
     ("simplify again", simplify),
     ("privatise", privatise),
