@@ -14,7 +14,7 @@ PRODUCTS = """kernel products(a: float32[{n}, 4, 4], b: float32[{n}, 4, {m}]) ->
     parallel x in 0 .. {rows} {{
       parallel y in 0 .. {m} {{
         reduction z in 0 .. 2 {{
-          c[i, {at}] = c[i, {at}] + (a[i, x % 4, z] * b[i, z, y])
+          c[i, {at}] = c[i, {at}] + (a[i, {row}, z] * b[i, z, y])
         }}
       }}
     }}
@@ -23,13 +23,14 @@ PRODUCTS = """kernel products(a: float32[{n}, 4, 4], b: float32[{n}, 4, {m}]) ->
 
 
 def loops(n: int = 9, rows: int = 4, m: int = 4, at: str = "x, y") -> list[str]:
-    kernel = parse_kernel(PRODUCTS.format(n=n, rows=rows, m=m, at=at))
+    row = "x" if rows <= 4 else "x % 4"
+    kernel = parse_kernel(PRODUCTS.format(n=n, rows=rows, m=m, at=at, row=row))
     text = body_of(arranged(unroll_short_loops, kernel))
     return [line.split()[1] for line in text.splitlines() if "{" in line]
 
 
 def test_a_row_that_fills_a_vector_stays_for_vectors() -> None:
-    kernel = parse_kernel(PRODUCTS.format(n=9, rows=4, m=4, at="x, y"))
+    kernel = parse_kernel(PRODUCTS.format(n=9, rows=4, m=4, at="x, y", row="x"))
     assert body_of(arranged(unroll_short_loops, kernel)) == textwrap.dedent("""\
         buffer c: float32[9, 4, 4]
         parallel i in 0 .. 9 {
@@ -83,10 +84,25 @@ def test_iterations_that_decide_a_condition_become_statements_with_their_variabl
     ]
 
 
+def test_iterations_that_decide_a_remainder_become_statements() -> None:
+    # The corner of a triangle after this one.
+    text = body_of(arranged(unroll_short_loops, corners("a[i, (z + 1) % 2]")))
+    assert "%" not in text
+    assert [line.strip() for line in text.splitlines() if "w[] =" in line or "w_1[] =" in line] == [
+        "w[] = a[i, 1]",
+        "w_1[] = a[i, 0]",
+    ]
+
+
 @pytest.mark.parametrize(
     "weight",
-    ["f[i]", "(i == z) ? f[i] : 2.0:float32", "(f[z] > 1.0:float32) ? f[i] : 2.0:float32"],
-    ids=["none", "of another loop", "of data"],
+    [
+        "f[i]",
+        "f[i % 5]",
+        "(i == z) ? f[i] : 2.0:float32",
+        "(f[z] > 1.0:float32) ? f[i] : 2.0:float32",
+    ],
+    ids=["none", "a remainder of another loop", "of another loop", "of data"],
 )
 def test_iterations_with_variables_that_decide_nothing_stay(weight: str) -> None:
     kernel = corners(weight)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from msops._loops.analysis.costs import fixed_span, fixed_trips
 from msops._loops.ir.names import unique_names
-from msops._loops.ir.nodes import For, Kernel, Local, Stmt, Store
+from msops._loops.ir.nodes import Binary, For, Kernel, Local, Stmt, Store
 from msops._loops.ir.walk import (
     Scope,
     expressions,
@@ -29,7 +29,8 @@ from msops._loops.to_c.strides import stride
 _MOST_TRIPS = 4
 _MOST_STATEMENTS = 16
 _MOST_DECIDED = 40
-"""Statements of iterations that decide conditions: of each condition one side is left."""
+"""Statements of iterations that decide conditions, of which one side is left, or remainders, as
+those of the corners (i + 1) % 3 of a triangle."""
 _LANES = 4
 """Elements of a vector of float32 on every processor; of float64 with AVX."""
 
@@ -60,15 +61,19 @@ def _unrolled(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
 
 
 def _decides(loop: For) -> bool:
-    """Returns whether each iteration of a loop decides a condition in it."""
+    """Returns whether each iteration of a loop decides a condition or remainder in it."""
     parts = (
         part
         for s in statements(loop.body)
         for own in own_expressions(s)
         for part in expressions(own)
     )
-    conditions = [part for part in parts if part.dtype == "bool"]
-    return any(variables(part) == {loop.var} and not loads(part) for part in conditions)
+    decided = [
+        part
+        for part in parts
+        if part.dtype == "bool" or (isinstance(part, Binary) and part.op in ("mod", "floordiv"))
+    ]
+    return any(variables(part) == {loop.var} and not loads(part) for part in decided)
 
 
 def _fills_a_vector(loop: For, scope: Scope) -> bool:
