@@ -697,6 +697,40 @@ def test_arrays_on_the_stack_are_aligned_as_vectors_are(tmp_path, name):
             np.testing.assert_array_equal(call(library, ready, source, inputs)[0], want)
 
 
+JOINED = """kernel f(a: float32[20, 3, 4]) -> (b, c) {{
+  buffer b: float32[240]
+  buffer c: float32[20, 3, 4]
+  serial t in {begin} .. {end} {{
+    b[t] = a[{place}]
+    c[{place}] = 2.0:float32
+  }}
+}}"""
+PARTS = "t // 12, (t // 4) % 3, t % 4"
+
+
+@pytest.mark.parametrize(
+    ("place", "begin", "end", "want"),
+    [
+        (PARTS, 0, 240, "a[t]"),
+        (PARTS, -3, 250, "a[ms_near_i64("),
+        ("t // 12, 1, t % 4", 0, 240, "a[(t / 12) * 12 + 1 * 4 + (t % 4)]"),
+        ("t // 12, (t // 4) % 2, t % 4", 0, 240, "a[(t / 12) * 12 + ((t / 4) % 2) * 4 + (t % 4)]"),
+        ("3, (t // 4) % 3, t % 4", 0, 240, "a[3 * 12 + (t % 12)]"),
+        ("t // 15, (t // 4) % 3, t % 4", 0, 240, "a[(t / 15) * 12 + (t % 12)]"),
+        ("t // 12, (t // 4) % 3, (t + 1) % 4", 0, 240, "a[(t / 12) * 12 + ((t / 4) % 3) * 4"),
+    ],
+    ids=["all", "outside", "one more", "other rows", "two axes", "other parts", "another number"],
+)
+def test_indices_that_are_the_parts_of_a_number_are_that_number(tmp_path, place, begin, end, want):
+    kernel = parse_kernel(JOINED.format(place=place, begin=begin, end=end))
+    source = printed(kernel)
+    assert want in source.text
+    a = np.random.default_rng(0).random((20, 3, 4), "float32")
+    got = call(build_together(tmp_path, [source]), kernel, source, [a])
+    for x, y in zip(got, interpret(kernel, [a]), strict=True):
+        np.testing.assert_array_equal(x, y)
+
+
 # Elements of a row of m: neighbours, and one that may be any of them.
 AMONG_NEIGHBOURS = {
     "read between stores": "m[i, 0] = 2.0:float32 x[i] = m[i, n[0]] m[i, 1] = 3.0:float32",

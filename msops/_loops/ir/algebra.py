@@ -26,6 +26,40 @@ def is_power_of_2(expr: Expr) -> TypeGuard[Const]:
     return isinstance(expr, Const) and expr.value > 0 and int(expr.value).bit_count() == 1
 
 
+def joined_axes(
+    indices: tuple[Expr, ...], shape: tuple[int, ...]
+) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
+    """Returns indices and shape with axes joined whose indices are the parts of one number.
+
+    An element at [t // 3, t % 3] of an array of n x 3 is at [t] of one of 3 n.
+    """
+    if not indices:
+        return indices, shape
+    *outer, last = indices
+    *sizes, size = shape
+    while outer:
+        match last, outer[-1]:
+            case (
+                Binary(op="mod", left=whole, right=Const(value=by)),
+                Binary(op="floordiv", left=row, right=Const(value=each)),
+            ) if whole == row and by == each == size:
+                last = whole
+            case (
+                Binary(op="mod", left=whole, right=Const(value=by)),
+                Binary(
+                    op="mod",
+                    left=Binary(op="floordiv", left=row, right=Const(value=each)),
+                    right=Const(value=rows),
+                ),
+            ) if whole == row and by == each == size and rows == sizes[-1]:
+                last = binary("mod", whole, Const(size * sizes[-1], whole.dtype))
+            case _:
+                break
+        outer.pop()
+        size *= sizes.pop()
+    return (*outer, last), (*sizes, size)
+
+
 LARGEST_WHOLE_POWER = 64
 """Constant whole exponents up to here become multiplications, which are exact at 0."""
 

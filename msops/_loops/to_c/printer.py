@@ -249,7 +249,7 @@ class CPrinter(Statements):
             assert first is not None
             is_whole = buffer.shape == (count,)
             return name if is_whole else f"*(({const}{kind}*)&{name} + {first // count})"
-        element = values.element(access.buffer, map(values.index, access.indices))
+        element = values.element(access.buffer, access.indices)
         return f"*({const}{kind}*)&{element}"
 
     def _vector_type(self, dtype: str, lanes: int, *, is_in_memory: bool = False) -> str:

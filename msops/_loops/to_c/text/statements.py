@@ -64,7 +64,7 @@ class Statements:
         value = values.value(stmt.value)
         if stmt.buffer not in values.variables:
             value = values.to_storage(value, buffer.dtype)
-        line = f"{values.element(stmt.buffer, map(values.index, stmt.indices))} = {bare(value)};"
+        line = f"{values.element(stmt.buffer, stmt.indices)} = {bare(value)};"
         return [f"if ({' && '.join(conditions)}) {line}"] if conditions else [line]
 
     def _inside(self, stmt: Store, axis: int, size: int) -> str:

@@ -17,7 +17,7 @@ import numpy as np
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.bounds import Index
 from msops._loops.diagnostics import point
-from msops._loops.ir.algebra import is_power_of_2
+from msops._loops.ir.algebra import is_power_of_2, joined_axes
 from msops._loops.ir.formulas import evaluate, is_name, uses
 from msops._loops.ir.functions import FUNCTIONS, Function
 from msops._loops.ir.nodes import (
@@ -549,20 +549,25 @@ class Values:
                 return f"({self._unwrapped(left)} {SIGNS[op]} {self._unwrapped(right)})"
         return self.index(expr)
 
-    def element(self, buffer: str, indices: Iterable[str]) -> str:
-        """Returns the C lvalue of an element, its indices given as int64_t."""
+    def element(self, buffer: str, indices: tuple[Expr, ...]) -> str:
+        """Returns the C lvalue of an element whose indices are in range."""
+        joined, shape = joined_axes(indices, self.buffers[buffer].shape)
+        return self._element(buffer, map(self.index, joined), shape)
+
+    def _element(self, buffer: str, indices: Iterable[str], shape: tuple[int, ...]) -> str:
         name = self.names[buffer]
-        if buffer in self.variables:
-            return name
-        return f"{name}[{offset(tuple(indices), self.buffers[buffer].shape)}]"
+        return name if buffer in self.variables else f"{name}[{offset(tuple(indices), shape)}]"
 
     def _load(self, load: Load) -> str:
         shape = self.buffers[load.buffer].shape
         if 0 in shape:
             # An empty array has no nearest element.
             return self.constant(0, load.dtype)
-        indices = [self._clamped(load, axis, size) for axis, size in enumerate(shape)]
-        text = self.element(load.buffer, indices)
+        if any(self.may_be_outside(load, axis, size) for axis, size in enumerate(shape)):
+            indices = [self._clamped(load, axis, size) for axis, size in enumerate(shape)]
+            text = self._element(load.buffer, indices, shape)
+        else:
+            text = self.element(load.buffer, load.indices)
         return text if load.buffer in self.variables else self.from_storage(text, load.dtype)
 
     def _clamped(self, load: Load, axis: int, size: int) -> str:
