@@ -257,6 +257,63 @@ def test_forward_indices_leaves_values() -> None:
         """)
 
 
+WINDOW = """
+    local first: int32[] {{
+      first[] = int32(a[0, 0])
+      serial i in 0 .. 8 {{
+        local column: int32[] {{
+          column[] = {value}
+          {between}
+          out[0, column[]] = a[0, column[] + 1]
+          {after}
+        }}
+      }}
+    }}
+    """
+
+
+@pytest.mark.parametrize(
+    ("value", "after"),
+    [("(first[] - 3) + i", ""), ("first[]", ""), ("i + first[]", "first[] = first[] + 1")],
+    ids=["a window", "a copy", "a variable that changes later"],
+)
+def test_forward_indices_beside_a_variable(value: str, after: str) -> None:
+    got = changed(forward_indices, WINDOW.format(value=value, between="", after=after))
+    kept = value if value == "first[]" else f"({value})"
+    assert f"out[0, {value}] = a[0, {kept} + 1]" in got
+    assert "local column" not in got
+
+
+@pytest.mark.parametrize(
+    ("value", "between"),
+    [
+        ("first[] * 3", ""),
+        ("int32(a[i, 1]) + first[]", ""),
+        ("first[] + i", "first[] = first[] + 1"),
+        ("first[] + i", "serial k in 0 .. 3 { out[k, column[]] = 1.0:float32 first[] = 4 }"),
+    ],
+    ids=["a product", "an element", "a variable that changes", "in a loop that changes it"],
+)
+def test_forward_indices_leaves_other_locals(value: str, between: str) -> None:
+    body = WINDOW.format(value=value, between=between, after="")
+    assert "local column" in changed(forward_indices, body)
+
+
+def test_forward_indices_does_not_grow_without_end() -> None:
+    doublings = "\n".join(
+        f"local t{n}: int32[] {{ t{n}[] = t{n - 1}[] + t{n - 1}[]" for n in range(1, 30)
+    )
+    body = f"""
+    local t0: int32[] {{
+      t0[] = int32(a[0, 0])
+      {doublings}
+      out[t29[], 0] = 1.0:float32
+      {"}" * 29}
+    }}
+    """
+    assert len(changed(forward_indices, body)) < 30_000
+
+
 def test_forward_terms_leaves_other_locals() -> None:
     terms = """
         {kind} i in 0 .. 8 {{

@@ -16,7 +16,19 @@ from collections.abc import Callable
 
 from msops._loops.analysis.costs import arithmetic
 from msops._loops.analysis.updates import sum_of
-from msops._loops.ir.nodes import Expr, For, FunctionCall, Kernel, Load, Local, Stmt, Store
+from msops._loops.ir.nodes import (
+    Binary,
+    Const,
+    Expr,
+    For,
+    FunctionCall,
+    Kernel,
+    Load,
+    Local,
+    Stmt,
+    Store,
+    Var,
+)
 from msops._loops.ir.walk import (
     Scope,
     expressions,
@@ -76,13 +88,27 @@ def quick_values_forwarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 def forward_indices(kernel: Kernel) -> Kernel:
     """Returns the kernel with locals forwarded that hold indices: whole numbers without loads.
 
-    This costs nothing in any printer and makes accesses affine.
+    This costs nothing in any printer and makes accesses affine. So it is with what is near a
+    number in a variable, as the columns x0[] - 7 + j of a window.
     """
-    body = _forwarded(
-        kernel.body,
-        lambda value, _: value.dtype in ("int32", "int64") and not loads(value),
-    )
-    return with_body(kernel, body)
+
+    def wants(value: Expr, reads: int) -> bool:
+        if value.dtype not in ("int32", "int64"):
+            return False
+        is_small = size_of(value) * reads <= SIZE_LIMIT
+        return not loads(value) or (is_small and _is_near_a_variable(value))
+
+    return with_body(kernel, _forwarded(kernel.body, wants))
+
+
+def _is_near_a_variable(value: Expr) -> bool:
+    """Returns whether a value is the sum of variables, which loops change, and constants."""
+    match value:
+        case Load(indices=()) | Var() | Const():
+            return True
+        case Binary(op="add" | "sub", left=left, right=right):
+            return _is_near_a_variable(left) and _is_near_a_variable(right)
+    return False
 
 
 def forward_lengths(kernel: Kernel) -> Kernel:
