@@ -99,10 +99,11 @@ def test_iterations_that_decide_a_remainder_become_statements() -> None:
     [
         "f[i]",
         "f[i % 5]",
+        "f[z + 4]",
         "(i == z) ? f[i] : 2.0:float32",
         "(f[z] > 1.0:float32) ? f[i] : 2.0:float32",
     ],
-    ids=["none", "a remainder of another loop", "of another loop", "of data"],
+    ids=["none", "a remainder of another loop", "a sum", "of another loop", "of data"],
 )
 def test_iterations_with_variables_that_decide_nothing_stay(weight: str) -> None:
     kernel = corners(weight)

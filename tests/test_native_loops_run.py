@@ -718,8 +718,13 @@ PARTS = "t // 12, (t // 4) % 3, t % 4"
         ("3, (t // 4) % 3, t % 4", 0, 240, "a[3 * 12 + (t % 12)]"),
         ("t // 15, (t // 4) % 3, t % 4", 0, 240, "a[(t / 15) * 12 + (t % 12)]"),
         ("t // 12, (t // 4) % 3, (t + 1) % 4", 0, 240, "a[(t / 12) * 12 + ((t / 4) % 3) * 4"),
+        ("1, t // 3, t % 3", 0, 9, "a[1 * 12 + (t / 3) * 4 + (t % 3)]"),
+        ("1, t // 4, (t + 1) % 4", 0, 12, "a[1 * 12 + (t / 4) * 4 + ((t + 1) % 4)]"),
     ],
-    ids=["all", "outside", "one more", "other rows", "two axes", "other parts", "another number"],
+    ids=[
+        *("all", "outside", "one more", "other rows", "two axes", "other parts", "another number"),
+        *("parts of shorter rows", "the row of another number"),
+    ],
 )
 def test_indices_that_are_the_parts_of_a_number_are_that_number(tmp_path, place, begin, end, want):
     kernel = parse_kernel(JOINED.format(place=place, begin=begin, end=end))
