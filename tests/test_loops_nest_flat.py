@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from loop_ir import Kernel, body_text, interpret, nest_flat_loops, parse_kernel
 
 from msops import Custom
+from msops.errors import ArgumentValueError
 
 FLAT = """kernel f(x: float32[{size}], m: float32[6, 40], a: float32[5, 3, 32]) -> (y, g, h) {{
   buffer y: float32[{size}]
@@ -114,6 +115,18 @@ def test_any_parts(data: st.DataObject) -> None:
     parts += data.draw(st.lists(st.just("t"), max_size=1))
     place = functools.reduce(lambda one, other: f"({one} + {other})", parts)
     nested(flat(f"y[t % 240] = (x[{place} % 240] * 0.5:float32) + y[0]"))
+
+
+def beyond(x):
+    y = output_tensor(x.shape, x.dtype)  # noqa: F821
+    for t in range(x.shape[0] * x.shape[1]):
+        y[t // x.shape[1], t % x.shape[1] + 1] = x[t // x.shape[1], t % x.shape[1]]
+    return y
+
+
+def test_messages_name_the_loop_of_the_author() -> None:
+    with pytest.raises(ArgumentValueError, match=r"writes y\[t // 33, 33\] of y: .* at t = 32:\n"):
+        Custom(beyond, func_type="akg")(np.zeros((7, 33), "float32"))
 
 
 def flat_stencil(x):

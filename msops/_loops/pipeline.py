@@ -331,8 +331,9 @@ def analyse(kernel: Kernel) -> Analysis:
 def _by_its_names(
     findings: tuple[LoopFinding, ...], kernel: Kernel, common: Kernel
 ) -> tuple[LoopFinding, ...]:
-    """Returns findings in terms of the author's loops, also of those that are written out."""
-    passes = tuple(each for each in PASSES_COMMON if each[1] is not write_out_stages)
+    """Returns findings in terms of the author's loops, also of those written out or nested."""
+    renaming = (nest_flat_loops, write_out_stages)
+    passes = tuple(each for each in PASSES_COMMON if each[1] not in renaming)
     whole = run(kernel, passes)
     if whole == common:
         return findings
