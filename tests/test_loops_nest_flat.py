@@ -78,6 +78,23 @@ def test_bounds_and_conditions_inside() -> None:
     assert "//" not in text
 
 
+def test_no_row_is_looked_at_after_a_break() -> None:
+    search = (
+        "if (g[0, 0] == 0.0:float32) { if (m[t // 40, t % 40] == 3.0:float32) { g[0, 0] = x[t] } }"
+    )
+    assert nested(flat(search)).startswith(
+        "serial t_row in 0 .. 6 {\n"
+        "  if (g[0, 0] == 0.0:float32) {\n"
+        "    serial t_column in 0 .. 40 {\n"
+        "      if (g[0, 0] == 0.0:float32) {\n"
+        "        if (m[t_row, t_column] =="
+    )
+    of_each = "if (m[t // 40, t % 40] == 3.0:float32) { g[0, 0] = x[t] }"
+    otherwise = "if (g[0, 0] == 0.0:float32) { g[0, 0] = x[t] } else { g[0, t % 40] = 0.0:float32 }"
+    for body in (of_each, otherwise):
+        assert "{\n  serial t_column" in nested(flat(body))
+
+
 @pytest.mark.parametrize(
     ("body", "size", "begin"),
     [

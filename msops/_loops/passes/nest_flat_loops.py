@@ -14,13 +14,14 @@ from __future__ import annotations
 from msops._loops.analysis.costs import fixed_span
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Binary, Const, Expr, For, Kernel, Stmt, Var
+from msops._loops.ir.nodes import Binary, Const, Expr, For, If, Kernel, Stmt, Var
 from msops._loops.ir.walk import (
     expressions,
     own_expressions,
     rewrite_all,
     rewrite_statements,
     statements,
+    variables,
     with_body,
     with_parts,
 )
@@ -63,8 +64,20 @@ def _nested(loop: For, shortest: int, names: Names) -> For:
 
     body = rewrite_all(rewrite_all(loop.body, part), whole)
     inner = with_parts(loop, var=column.name, end=integer(width), body=body)
-    outer = with_parts(loop, var=row.name, end=integer(rows), body=(inner,))
+    outer = with_parts(loop, var=row.name, end=integer(rows), body=(_guarded(inner, loop),))
     return _nested(outer, 1, names)
+
+
+def _guarded(inner: For, loop: For) -> Stmt:
+    """Returns the loop over a row, under the condition that all of a loop is under.
+
+    Nothing can change a condition that does not hold. After a `break` no row is looked at.
+    """
+    match loop.body:
+        case (If(condition=condition, otherwise=()) as guard,):
+            if loop.var not in variables(condition):
+                return with_parts(guard, then=(inner,))
+    return inner
 
 
 def _rows_and_width(loop: For, shortest: int) -> tuple[int, int] | None:
