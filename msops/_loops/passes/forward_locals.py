@@ -88,8 +88,8 @@ def quick_values_forwarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 def forward_indices(kernel: Kernel) -> Kernel:
     """Returns the kernel with locals forwarded that hold indices: whole numbers without loads.
 
-    This costs nothing in any printer and makes accesses affine. So it is with what is near a
-    number in a variable, as the columns x0[] - 7 + j of a window.
+    This costs nothing in any printer and makes accesses affine. Sums with a variable, as the
+    columns x0[] - 7 + j of a window, are forwarded, too.
     """
 
     def wants(value: Expr, reads: int) -> bool:
@@ -102,7 +102,7 @@ def forward_indices(kernel: Kernel) -> Kernel:
 
 
 def _is_near_a_variable(value: Expr) -> bool:
-    """Returns whether a value is the sum of variables, which loops change, and constants."""
+    """Returns whether a value is made of scalars, loop variables and constants by sums alone."""
     match value:
         case Load(indices=()) | Var() | Const():
             return True

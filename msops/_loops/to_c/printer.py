@@ -50,8 +50,8 @@ _LANES = 32
 _FUSED_BYTES = 16
 """Bytes of the smallest vector that has fused operations."""
 _ALIGNED = "_Alignas(64)"
-"""Before an array on the stack: gcc 12 stores aligned vectors into some that it has not aligned, of
-at most 64 bytes."""
+"""Stands before each array on the stack. gcc 12 takes some of them for aligned but does not align
+them, and an aligned store then crashes. No vector is longer than 64 bytes."""
 _APART = "ms_apart_{}"
 _OUT_OF_MEMORY = "no memory for the local arrays of a parallel loop"
 

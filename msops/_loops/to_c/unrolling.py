@@ -29,8 +29,8 @@ from msops._loops.to_c.strides import stride
 _MOST_TRIPS = 4
 _MOST_STATEMENTS = 16
 _MOST_DECIDED = 40
-"""Statements of iterations that decide conditions, of which one side is left, or remainders, as
-those of the corners (i + 1) % 3 of a triangle."""
+"""Statements of iterations that decide conditions or remainders. Of a condition one side is left; a
+remainder, as of the corner (i + 1) % 3 of a triangle, becomes a number."""
 _LANES = 4
 """Elements of a vector of float32 on every processor; of float64 with AVX."""
 
