@@ -77,6 +77,7 @@ What the passes share:
     rows.py             rows that a loop reads, positions that it writes (fusing)
     apart.py            elements that are surely not the same (reductions, diagonals)
     blocks.py           loops over blocks and groups of iterations
+    moving.py           indices that move evenly with a loop (versioning, masked_sums)
     strides.py          distances in memory between the elements that a loop touches
 
 The printer:

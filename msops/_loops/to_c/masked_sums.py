@@ -75,6 +75,7 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.blocks import index
 from msops._loops.to_c.lane_sums import lanes_added, lanes_in_total, over_lanes
+from msops._loops.to_c.moving import exact, exact_number
 from msops._loops.to_c.reductions import fixed_updates
 
 _LANES = 8
@@ -137,7 +138,7 @@ class _MaskedSum:
         loop = self._loop
         span = index("sub", loop.end, loop.begin)
         count = index("floordiv", index("add", span, integer(_LANES - 1)), integer(_LANES))
-        last = binary("lt", self._at(_number(_LANES - 1)), _exact(loop.end))
+        last = binary("lt", self._at(exact_number(_LANES - 1)), exact(loop.end))
         filled = If(last, (self._filled(),), (self._filled(is_masked=True),))
         body: tuple[Stmt, ...] = (filled, self._added())
         for factor in self._factors:
@@ -160,13 +161,13 @@ class _MaskedSum:
 
     def _at(self, lane: Expr) -> Expr:
         """Returns the iteration of a lane of a group; the exact sum shows which are neighbours."""
-        first = add(_exact(self._loop.begin), mul(_exact(Var(self._group)), _number(_LANES)))
+        first = add(exact(self._loop.begin), mul(exact(Var(self._group)), exact_number(_LANES)))
         return add(first, lane)
 
     def _filled(self, *, is_masked: bool = False) -> For:
         """Returns the loop that computes the factors of all lanes, or 0 past the end."""
         lane = Var(self._names.fresh("lane"))
-        at = self._at(_exact(lane))
+        at = self._at(exact(lane))
         narrow = Cast(at, INDEX_DTYPE)
 
         def moved(expr: Expr) -> Expr:
@@ -180,7 +181,7 @@ class _MaskedSum:
         )
         if is_masked:
             none = tuple(Store(f.name, (lane,), Const(0.0, f.dtype)) for f in self._factors)
-            body = (If(binary("lt", at, _exact(self._loop.end)), body, none),)
+            body = (If(binary("lt", at, exact(self._loop.end)), body, none),)
         return over_lanes(lane, self._part, body, self._loop.location)
 
     def _added(self) -> For:
@@ -220,11 +221,3 @@ def _is_proven(loop: For, term: Expr) -> bool:
 
 def _lanes(vector: Buffer, lane: Var) -> Expr:
     return Load(vector.name, (lane,), vector.dtype)
-
-
-def _exact(expr: Expr) -> Expr:
-    return Cast(expr, _EXACT)
-
-
-def _number(value: int) -> Const:
-    return Const(value, _EXACT)

@@ -24,15 +24,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Set
-from dataclasses import dataclass
 
-from msops._loops.analysis.affine import INDEX_DTYPES, affine
-from msops._loops.ir.algebra import add, both, mul, sub
+from msops._loops.ir.algebra import add, both
 from msops._loops.ir.building import binary
 from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import (
-    Cast,
-    Const,
     Expr,
     For,
     If,
@@ -61,9 +57,7 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.simplify_expressions import simplified
-
-_EXACT = "int64"
-"""The dtype in which the sums of indices and of bounds never wrap where they are in range."""
+from msops._loops.to_c.moving import MovingIndex, exact, exact_number, moving_index
 
 
 def version_loops_over_data(kernel: Kernel) -> Kernel:
@@ -72,34 +66,13 @@ def version_loops_over_data(kernel: Kernel) -> Kernel:
     return kernel if changed is kernel else unique_names(changed)
 
 
-@dataclass(frozen=True)
-class _MovingIndex:
-    """An index that is factor * (the variable of a loop) + rest + constant.
-
-    Attributes:
-      factor: not 0.
-      rest: the same in all iterations, in the dtype of exact sums.
-      constant: a number.
-    """
-
-    factor: int
-    rest: Expr
-    constant: int
-
-    def at(self, value: Expr) -> Expr:
-        """Returns the index for a value of the variable."""
-        base = add(self.rest, _number(self.constant))
-        moved = _times(abs(self.factor), _exact(value))
-        return add(moved, base) if self.factor > 0 else sub(base, moved)
-
-
 def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     changing = stored_in(loop.body) | declared_in(loop.body)
     bounding = {load.buffer for bound in (loop.begin, loop.end) for load in loads(bound)}
     if bounding & changing or not is_innermost(loop):
         return None
     (inside,) = scope.inside(loop)
-    found: dict[Expr, tuple[_MovingIndex, int]] = {}
+    found: dict[Expr, tuple[MovingIndex, int]] = {}
     fixed: dict[Expr, int] = {}
     chosen = _chosen_loads(loop)
     for access in accesses_in(loop.body):
@@ -109,7 +82,7 @@ def _versions(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
                 continue
             # What does not depend on data is known without conditions. Data are read before the
             # loop, which may not read them in any iteration. Other arrays may have the same index.
-            if moving := _moving(index, loop.var, changing):
+            if moving := moving_index(index, loop.var, changing):
                 read = loads(moving.rest)
                 if (bounding or read) and all(exists(x, scope.ranges, scope.buffers) for x in read):
                     found[index] = (moving, min(size, found.get(index, (moving, size))[1]))
@@ -152,7 +125,7 @@ def _chosen_loads(loop: For) -> set[Load]:
 
 
 def _conditions(
-    loop: For, found: Mapping[Expr, tuple[_MovingIndex, int]], scope: Scope
+    loop: For, found: Mapping[Expr, tuple[MovingIndex, int]], scope: Scope
 ) -> list[Expr] | None:
     """Returns what holds where indices are in range in all iterations; None if they never are.
 
@@ -161,7 +134,7 @@ def _conditions(
       found: its indices, and the sizes of their dimensions.
       scope: the scope around the loop.
     """
-    limits: dict[_MovingIndex, Range] = {}
+    limits: dict[MovingIndex, Range] = {}
     for moving, size in found.values():
         low, high = -moving.constant, size - 1 - moving.constant
         alike = dataclasses.replace(moving, constant=0)
@@ -172,12 +145,12 @@ def _conditions(
         if low > high:
             return None
         first = simplified(moving.at(loop.begin), scope.ranges)
-        last = simplified(moving.at(add(_exact(loop.end), _number(-1))), scope.ranges)
+        last = simplified(moving.at(add(exact(loop.end), exact_number(-1))), scope.ranges)
         least, greatest = (first, last) if moving.factor > 0 else (last, first)
         if range_of(least, scope.ranges)[0] < low:
-            conditions[binary("ge", least, _number(low))] = None
+            conditions[binary("ge", least, exact_number(low))] = None
         if range_of(greatest, scope.ranges)[1] > high:
-            conditions[binary("le", greatest, _number(high))] = None
+            conditions[binary("le", greatest, exact_number(high))] = None
     return list(conditions)
 
 
@@ -193,12 +166,12 @@ def _conditions_of_fixed(fixed: Mapping[Expr, int], scope: Scope) -> list[Expr]:
     """Returns what holds where fixed indices are in range, by the sizes of their dimensions."""
     conditions: list[Expr] = []
     for index, size in fixed.items():
-        exact = _exact(index)
+        whole = exact(index)
         low, high = range_of(index, scope.ranges)
         if low < 0:
-            conditions.append(binary("ge", exact, _number(0)))
+            conditions.append(binary("ge", whole, exact_number(0)))
         if high >= size:
-            conditions.append(binary("le", exact, _number(size - 1)))
+            conditions.append(binary("le", whole, exact_number(size - 1)))
     return conditions
 
 
@@ -214,7 +187,7 @@ def _are_apart(loop: For, inside: Scope) -> bool:
         if not is_within(range_of(index, inside.ranges), (0, size - 1)):
             return False
         whole = index.operand if isinstance(index, Within) else index
-        return _moving(whole, loop.var, changing) is not None
+        return moving_index(whole, loop.var, changing) is not None
 
     touched: dict[str, list[tuple[Expr, ...]]] = {}
     for access in accesses_in(loop.body):
@@ -229,51 +202,3 @@ def _are_apart(loop: For, inside: Scope) -> bool:
         )
         for buffer, accesses in touched.items()
     )
-
-
-def _moving(index: Expr, var: str, changing: Set[str]) -> _MovingIndex | None:
-    """Returns an index that moves evenly with a loop; None if it does not.
-
-    Args:
-      index: an index in the loop.
-      var: the variable of the loop.
-      changing: the names of the buffers that the loop changes.
-    """
-    if any(load.buffer in changing for load in loads(index)):
-        return None
-    whole = index.operand if isinstance(index, Cast) else index
-    if not {index.dtype, whole.dtype} <= set(INDEX_DTYPES) or _is_widened(whole, var):
-        return None
-    found = affine(whole, {var})
-    factor = found.terms.get(Var(var), 0) if found is not None else 0
-    if found is None or factor == 0:
-        return None
-    rest: Expr = _number(0)
-    for atom, times in found.terms.items():
-        if atom != Var(var):
-            part = _times(abs(times), _exact(atom))
-            rest = add(rest, part) if times > 0 else sub(rest, part)
-    return _MovingIndex(factor, rest, found.constant)
-
-
-def _is_widened(expr: Expr, var: str) -> bool:
-    """Returns whether a sum with a variable may wrap before it is a part of a wider one."""
-    return any(
-        isinstance(part, Cast) and not isinstance(part.operand, Var) and var in variables(part)
-        for part in expressions(expr)
-    )
-
-
-def _exact(expr: Expr) -> Expr:
-    """Returns an expression in the dtype of exact sums."""
-    if isinstance(expr, Const):
-        return _number(int(expr.value))
-    return expr if expr.dtype == _EXACT else Cast(expr, _EXACT)
-
-
-def _times(factor: int, expr: Expr) -> Expr:
-    return mul(expr, _number(factor))
-
-
-def _number(value: int) -> Const:
-    return Const(value, _EXACT)
