@@ -133,11 +133,13 @@ from msops._loops.to_c.apart import are_apart
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.checking import check_indices_ahead
 from msops._loops.to_c.columns import sum_columns
+from msops._loops.to_c.compared_indices import name_compared_indices
 from msops._loops.to_c.conditional_sums import add_choices
 from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
 from msops._loops.to_c.eliminating import update_later_elements
+from msops._loops.to_c.exact_indices import write_exact_indices
 from msops._loops.to_c.flags import set_flags_by_masks
 from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.functions_ahead import compute_functions_ahead
@@ -349,6 +351,7 @@ __all__ = [
     "materialise_guards",
     "merge_branches",
     "move_parallel_loops_out",
+    "name_compared_indices",
     "nest_flat_loops",
     "nested_ranges",
     "own_expressions",
@@ -414,6 +417,7 @@ __all__ = [
     "version_ragged_rows",
     "visit",
     "widen_sums",
+    "write_exact_indices",
     "write_fresh_results",
     "write_out_stages",
     "write_out_windows",

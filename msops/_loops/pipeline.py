@@ -53,11 +53,13 @@ from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.checking import check_indices_ahead
 from msops._loops.to_c.columns import sum_columns
+from msops._loops.to_c.compared_indices import name_compared_indices
 from msops._loops.to_c.conditional_sums import add_choices
 from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
 from msops._loops.to_c.eliminating import update_later_elements
+from msops._loops.to_c.exact_indices import write_exact_indices
 from msops._loops.to_c.flags import set_flags_by_masks
 from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.functions_ahead import compute_functions_ahead
@@ -171,6 +173,7 @@ PASSES_IN_PLACE: Passes = (
     ("widen sums", widen_sums),
     ("block rows", block_rows),
     ("write out windows", write_out_windows),
+    ("name compared indices", name_compared_indices),
     ("unroll short loops", unroll_short_loops),
     ("defer NaN tests", defer_nan_tests),
     ("update later elements", update_later_elements),
@@ -213,6 +216,7 @@ PASSES_IN_PLACE: Passes = (
     ("mark early ends", mark_early_ends),
     ("evaluate whole conditions", evaluate_whole_conditions),
     ("prove indices", prove_indices),
+    ("write exact indices", write_exact_indices),
 )
 """From a kernel with the kinds of its loops to the form that C is printed from, where a result may
 have the memory of a parameter."""

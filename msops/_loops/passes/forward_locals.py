@@ -141,20 +141,32 @@ def _forwarded(body: tuple[Stmt, ...], wants: Callable[[Expr, int], bool]) -> tu
 def _without(local: Local, wants: Callable[[Expr, int], bool]) -> tuple[Stmt, ...]:
     """Returns the body of a local without it, or the local itself in a tuple."""
     name = local.buffer.name
-    if local.buffer.shape != ():
+    found = only_value(local)
+    if found is None:
         return (local,)
-    stores = [s for s in statements(local.body) if isinstance(s, Store) and s.buffer == name]
-    position = next((n for n, stmt in enumerate(local.body) if stmt in stores), None)
-    if len(stores) != 1 or position is None or _reads(local.body[: position + 1], name):
-        return (local,)
+    position, value = found
     rest = local.body[position + 1 :]
-    value = stores[0].value
     if not wants(value, _reads(rest, name)) or not _is_steady(value, rest, name):
         return (local,)
     forwarded = rewrite_all(
         rest, lambda part: value if isinstance(part, Load) and part.buffer == name else part
     )
     return (*local.body[:position], *forwarded)
+
+
+def only_value(local: Local) -> tuple[int, Expr] | None:
+    """Returns the value of a scalar local that is written once, before all reads; else None.
+
+    The number before it is the position of the store in the body of the local.
+    """
+    name = local.buffer.name
+    if local.buffer.shape != ():
+        return None
+    stores = [s for s in statements(local.body) if isinstance(s, Store) and s.buffer == name]
+    position = next((n for n, stmt in enumerate(local.body) if stmt in stores), None)
+    if len(stores) != 1 or position is None or _reads(local.body[: position + 1], name):
+        return None
+    return position, stores[0].value
 
 
 def _reads(body: tuple[Stmt, ...], name: str) -> int:

@@ -19,6 +19,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     padding.py       loops around padded windows, split where parts lie outside
     widening.py      sums in variables, with an element for each position
     windows.py       loops over small windows, written out as statements
+    compared_indices.py  variables for sums that conditions compare, and that are indices
     unrolling.py     short inner loops, written out as statements
     networks.py      networks and chains of extremes that look for NaN only where values leave
     eliminating.py   sums over earlier elements, as updates of the later ones
@@ -56,6 +57,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     early_ends.py    loops that are left once their condition is false
     whole_conditions.py  conditions of two cheap parts, without a branch between them
     proving.py       indices that variables hold, proven by the conditions around them
+    exact_indices.py indices that conditions keep in range, as sums that do not wrap
 
 What the passes share:
 
@@ -77,7 +79,7 @@ What the passes share:
     rows.py             rows that a loop reads, positions that it writes (fusing)
     apart.py            elements that are surely not the same (reductions, diagonals)
     blocks.py           loops over blocks and groups of iterations
-    moving.py           indices that move evenly with a loop (versioning, masked_sums)
+    moving.py           indices that move evenly with a loop (versioning, masked_sums, exact_indices)
     strides.py          distances in memory between the elements that a loop touches
 
 The printer:
