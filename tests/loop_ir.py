@@ -138,6 +138,7 @@ from msops._loops.to_c.conditional_sums import add_choices
 from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
+from msops._loops.to_c.element_choices import choose_elements
 from msops._loops.to_c.eliminating import update_later_elements
 from msops._loops.to_c.exact_indices import write_exact_indices
 from msops._loops.to_c.flags import set_flags_by_masks
@@ -288,6 +289,7 @@ __all__ = [
     "carry_elements",
     "check_bounds",
     "check_indices_ahead",
+    "choose_elements",
     "choose_for_cpu",
     "components",
     "compute_functions_ahead",

@@ -58,6 +58,7 @@ from msops._loops.to_c.conditional_sums import add_choices
 from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
+from msops._loops.to_c.element_choices import choose_elements
 from msops._loops.to_c.eliminating import update_later_elements
 from msops._loops.to_c.exact_indices import write_exact_indices
 from msops._loops.to_c.flags import set_flags_by_masks
@@ -195,6 +196,7 @@ PASSES_IN_PLACE: Passes = (
     ("jam serial loops", jam_serial_loops),
     ("carry elements", carry_elements),
     ("sum in variables", sum_in_variables),
+    ("choose elements", choose_elements),
     ("add choices", add_choices),
     ("set flags by masks", set_flags_by_masks),
     ("version loops over data", version_loops_over_data),

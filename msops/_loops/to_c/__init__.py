@@ -38,6 +38,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     jamming.py       rows that run in order, side by side in one loop
     carrying.py      elements that one iteration hands to the next, in variables
     reductions.py    sums of innermost reductions, in variables
+    element_choices.py  elements at one of two distances, by a choice of both
     conditional_sums.py  sums of a term or zero, without a branch
     flags.py         variables that conditions on picked elements set, by masks
     versioning.py    a version with proven indices for loops whose indices depend on data
