@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TypeGuard
 
 from msops._loops.analysis.affine import INDEX_DTYPES, Affine, affine
-from msops._loops.ir.nodes import Binary, Cast, Const, Expr, Unary
-from msops._loops.ir.operators import NEGATED
-from msops._loops.ir.ranges import Range, Ranges
+from msops._loops.ir.nodes import Binary, Cast, Const, Expr, FunctionCall, Load, Unary
+from msops._loops.ir.operators import INTEGERS, MIRRORED, NEGATED, is_float
+from msops._loops.ir.ranges import Range, Ranges, float_range, whole_range
 from msops._loops.ir.walk import expressions
 
 
@@ -46,6 +47,42 @@ def inequalities(
     if left is None or right is None or not widens_exactly(condition, axes, ranges):
         return None
     return compared(condition.op, left, right, ranges)
+
+
+def float_limits(condition: Expr, ranges: Ranges) -> Iterator[tuple[str, Range]]:
+    """Yields the float variables that a condition compares, with their ranges where it holds.
+
+    These are ranges of `float_range`, so they say nothing about NaN.
+    """
+    match condition:
+        case Unary(op="not", operand=Binary(op=op, left=left, right=right)) if op in NEGATED:
+            yield from float_limits(Binary(NEGATED[op], left, right, "bool"), ranges)
+        case Binary(op=op, left=left, right=right) if op in MIRRORED and is_float(left.dtype):
+            for side, sign, other in ((left, op, right), (right, MIRRORED[op], left)):
+                variable = side.args[0] if _is_floor(side) else side
+                if not isinstance(variable, Load) or variable.indices:
+                    continue
+                low, high = float_range(other, ranges)
+                least, greatest = whole_range(variable.dtype)
+                if sign in ("ge", "gt", "eq"):
+                    least = low
+                if sign in ("le", "lt", "eq"):
+                    greatest = high - (sign == "lt" and _is_whole(other))
+                yield variable.buffer, (least, greatest)
+
+
+def _is_floor(expr: Expr) -> TypeGuard[FunctionCall]:
+    return isinstance(expr, FunctionCall) and expr.function == "floor"
+
+
+def _is_whole(expr: Expr) -> bool:
+    """Returns whether a float is known to be a whole number."""
+    match expr:
+        case Const(value=value):
+            return float(value).is_integer()
+        case Cast(operand=operand):
+            return operand.dtype in INTEGERS
+    return _is_floor(expr)
 
 
 def widens_exactly(expr: Expr, axes: Collection[str], ranges: Ranges) -> bool:

@@ -11,6 +11,10 @@ NEGATED: dict[str, BinaryOp] = {
     "eq": "ne", "ne": "eq", "lt": "ge", "ge": "lt", "le": "gt", "gt": "le",
 }  # fmt: skip
 """The comparison that holds where another one of integers does not."""
+MIRRORED: dict[str, BinaryOp] = {
+    "eq": "eq", "lt": "gt", "ge": "le", "le": "ge", "gt": "lt",
+}  # fmt: skip
+"""The comparison that holds where another one does with its sides exchanged."""
 LOGICAL = ("land", "lor")
 QUOTIENTS = ("floordiv", "mod", "truncdiv", "truncmod")
 

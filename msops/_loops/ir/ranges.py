@@ -35,7 +35,9 @@ Range: TypeAlias = tuple[int, int]
 """Least and greatest value, both included."""
 
 Ranges: TypeAlias = Mapping[str, Range]
-"""The range of each loop variable in scope; of scalar locals, too, where they are known."""
+"""The range of each loop variable in scope; of scalar locals, too, where they are known.
+
+That of a float is the one of `float_range`."""
 
 _FLOATS = (-(2**1024), 2**1024)
 """Whole numbers around all floats."""
@@ -48,6 +50,11 @@ def dtype_range(dtype: str) -> Range:
         return (0, 1)
     info = np.iinfo(dtype)
     return (int(info.min), int(info.max))
+
+
+def whole_range(dtype: str) -> Range:
+    """Returns the range of a dtype, which of floats says nothing."""
+    return _FLOATS if is_float(dtype) else dtype_range(dtype)
 
 
 def range_of(expr: Expr, ranges: Ranges) -> Range:
@@ -81,7 +88,7 @@ def unwrapped_range(expr: Expr, ranges: Ranges) -> Range | None:
         case Cast(operand=operand) if operand.dtype in INTEGERS or operand.dtype == "bool":
             return range_of(operand, ranges)
         case Cast(operand=operand, dtype=dtype) if is_float(operand.dtype):
-            # Out of range it is the nearest number, and of NaN 0.
+            # It is truncated. Out of range it is the nearest number, and of NaN 0.
             low, high = dtype_range(dtype)
             least, greatest = hull(float_range(operand, ranges), (0, 0))
             return (max(least, low), min(greatest, high))
@@ -93,14 +100,17 @@ def unwrapped_range(expr: Expr, ranges: Ranges) -> Range | None:
 
 
 def float_range(expr: Expr, ranges: Ranges) -> Range:
-    """Returns whole numbers between which a float lies, unless it is NaN."""
+    """Returns an interval of the whole number below a float, or equal to it, unless it is NaN."""
     match expr:
         case Const(value=value) if math.isfinite(value):
-            return _around(value, value, expr.dtype)
+            return (math.floor(value), math.floor(value))
         case Binary(op="min" | "max" as op, left=left, right=right):
             return _BINARY[op](float_range(left, ranges), float_range(right, ranges)) or _FLOATS
-        case FunctionCall(function="floor" | "ceil" | "trunc" | "round" | "nearbyint", args=(x,)):
+        case FunctionCall(function="floor", args=(x,)):
             return float_range(x, ranges)
+        case FunctionCall(function="ceil" | "trunc" | "round" | "nearbyint", args=(x,)):
+            low, high = float_range(x, ranges)
+            return (low, min(high + 1, _FLOATS[1]))
         case Select(then=then, otherwise=otherwise):
             return hull(float_range(then, ranges), float_range(otherwise, ranges))
         case Cast(operand=operand) if operand.dtype in INTEGERS:
@@ -166,12 +176,9 @@ def range_of_stores(values: Iterable[Expr], ranges: Ranges) -> Range | None:
     """Returns an interval of what a local holds that is 0 at first; None if nothing is known."""
     known = (0, 0)
     for value in values:
-        if is_float(value.dtype):
-            found, whole = float_range(value, ranges), _FLOATS
-        else:
-            found, whole = range_of(value, ranges), dtype_range(value.dtype)
+        found = float_range(value, ranges) if is_float(value.dtype) else range_of(value, ranges)
         known = hull(known, found)
-        if known == whole:
+        if known == whole_range(value.dtype):
             return None
     return known
 

@@ -20,11 +20,9 @@ from msops._loops.ir.nodes import (
     Select,
     Store,
 )
-from msops._loops.ir.operators import is_float
+from msops._loops.ir.operators import MIRRORED, is_float
 from msops._loops.ir.ranges import dtype_range
 from msops._loops.ir.walk import loads
-
-_MIRRORED = {"gt": "lt", "lt": "gt", "ge": "le", "le": "ge"}
 
 
 def is_element(expr: Expr, store: Store) -> bool:
@@ -97,5 +95,5 @@ def _comparison(condition: Expr, store: Store) -> str | None:
             if left == store.value and is_element(right, store):
                 return op
             if right == store.value and is_element(left, store):
-                return _MIRRORED[op]
+                return MIRRORED[op]
     return None

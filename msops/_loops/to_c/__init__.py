@@ -80,7 +80,7 @@ What the passes share:
     rows.py             rows that a loop reads, positions that it writes (fusing)
     apart.py            elements that are surely not the same (reductions, diagonals)
     blocks.py           loops over blocks and groups of iterations
-    moving.py           indices that move evenly with a loop (versioning, masked_sums, exact_indices)
+    moving.py           indices that move evenly with a loop
     strides.py          distances in memory between the elements that a loop touches
 
 The printer:

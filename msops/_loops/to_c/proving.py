@@ -17,6 +17,9 @@ to those after it, and a condition narrows them in its branches. A loop begins w
 hold in all of its iterations: what still grows after one iteration is widened to the next number
 that conditions compare with, and in the end to all numbers, of which conditions keep some (P.
 Cousot, R. Cousot, POPL 1977).
+
+Indices come from floats, too, as where a picture is read between its elements. The interval of a
+float is that of the whole number below it: `py < 48.0` leaves 47 as the greatest.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ from dataclasses import dataclass
 from msops._loops.analysis.affine import Affine, affine
 from msops._loops.analysis.conditions import (
     conjuncts,
+    float_limits,
     implied,
     inequalities,
     narrow,
@@ -36,6 +40,7 @@ from msops._loops.analysis.conditions import (
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
+    Cast,
     Const,
     Expr,
     For,
@@ -49,8 +54,18 @@ from msops._loops.ir.nodes import (
     Var,
     Within,
 )
-from msops._loops.ir.operators import COMPARISONS, INTEGERS
-from msops._loops.ir.ranges import Range, Ranges, dtype_range, hull, is_within, loop_range, range_of
+from msops._loops.ir.operators import COMPARISONS, INTEGERS, is_float
+from msops._loops.ir.ranges import (
+    Range,
+    Ranges,
+    dtype_range,
+    float_range,
+    hull,
+    is_within,
+    loop_range,
+    range_of,
+    whole_range,
+)
 from msops._loops.ir.walk import (
     A,
     buffers_of,
@@ -66,8 +81,6 @@ from msops._loops.ir.walk import (
     variables,
     with_parts,
 )
-
-_ANY = dtype_range(INDEX_DTYPE)
 
 _MOST_ROUNDS = 6
 """How often the intervals of a loop go on to the next limit."""
@@ -105,19 +118,21 @@ class _State:
         return _State(ranges, tuple(c for c in self.conditions if c in other.conditions))
 
 
-def _in_indices(kernel: Kernel) -> set[str]:
-    """Returns the integer variables in indices, and those that are in the values of such a one."""
+def _in_indices(kernel: Kernel) -> dict[str, str]:
+    """Returns the variables in indices, and those that are in the values of such, with dtypes."""
     parts = statements(kernel.body)
     own = {
-        part.buffer.name
+        part.buffer.name: part.buffer.dtype
         for part in parts
-        if isinstance(part, Local) and not part.buffer.shape and part.buffer.dtype == INDEX_DTYPE
+        if isinstance(part, Local)
+        if part.buffer.shape == ()
+        if part.buffer.dtype == INDEX_DTYPE or is_float(part.buffer.dtype)
     }
     accesses: list[Load | Store] = [*loads_in(kernel.body)]
     accesses += [part for part in parts if isinstance(part, Store)]
     found = {
         load.buffer for access in accesses for index in access.indices for load in loads(index)
-    } & own
+    } & own.keys()
     todo = list(found)
     read: dict[str, set[str]] = {}
     for part in parts:
@@ -129,14 +144,16 @@ def _in_indices(kernel: Kernel) -> set[str]:
         more = read.get(todo.pop(), set()) - found
         found |= more
         todo += more
-    return found
+    return {name: own[name] for name in found}
 
 
 class _Proof:
     """Follows variables through a kernel."""
 
-    def __init__(self, kernel: Kernel, names: set[str]) -> None:
+    def __init__(self, kernel: Kernel, names: Mapping[str, str]) -> None:
         self._names = names
+        """The variables that are followed, with their dtypes."""
+        self._whole = {name: whole_range(dtype) for name, dtype in names.items()}
         self._buffers = buffers_of(kernel)
         held = contents(kernel)
         self._limits = _limits(kernel)
@@ -235,7 +252,9 @@ class _Proof:
                 rounds += 1
                 limits = self._limits if rounds <= _MOST_ROUNDS else {}
                 known = {
-                    name: _widened(known[name], grown[name], limits.get(name, ()))
+                    name: _widened(
+                        known[name], grown[name], limits.get(name, ()), self._whole[name]
+                    )
                     for name in changed
                 }
             head = with_ranges(known)
@@ -254,7 +273,8 @@ class _Proof:
         """Returns an expression with the variables that are followed like those of loops."""
 
         def change(part: Expr) -> Expr:
-            is_followed = isinstance(part, Load) and part.buffer in self._names
+            # A variable of a loop is an integer: floats stay loads.
+            is_followed = isinstance(part, Load) and self._names.get(part.buffer) == INDEX_DTYPE
             return Var(part.buffer) if isinstance(part, Load) and is_followed else part
 
         return rewrite(expr, change)
@@ -266,8 +286,9 @@ class _Proof:
                 for arm, truth in ((expr.then, True), (expr.otherwise, False))
                 if (known := self._assumed(expr.condition, state, truth))
             ]
-            return hull(spans[0], spans[-1]) if spans else dtype_range(expr.dtype)
-        return range_of(self._followed(expr), self._all(state))
+            return hull(spans[0], spans[-1]) if spans else whole_range(expr.dtype)
+        span = float_range if is_float(expr.dtype) else range_of
+        return span(self._followed(expr), self._all(state))
 
     def _assumed(self, condition: Expr, state: _State, truth: bool) -> _State | None:
         """Returns what is known where a condition holds, or where it does not.
@@ -279,6 +300,9 @@ class _Proof:
             functions = inequalities(part, ranges, ranges) or ()
             for function in functions:
                 narrow(dataclasses.replace(function, axes=frozenset(ranges)), ranges)
+            for name, (low, high) in float_limits(part, ranges):
+                if name in ranges:
+                    ranges[name] = (max(low, ranges[name][0]), min(high, ranges[name][1]))
             if any(low > high for low, high in ranges.values()):
                 return None
             if functions and not loads(part):
@@ -300,7 +324,25 @@ class _Proof:
                 otherwise = self._marked(otherwise, fails)
                 return dataclasses.replace(expr, condition=test, then=then, otherwise=otherwise)
         inner = map_operands(expr, lambda part: self._marked(part, state))
-        return self._within(inner, state) if isinstance(inner, Load) else inner
+        match inner:
+            case Load():
+                return self._within(inner, state)
+            case Cast(operand=operand) if is_float(operand.dtype) and loads(operand):
+                return self._in_range(inner, state)
+        return inner
+
+    def _in_range(self, cast: Cast, state: _State) -> Expr:
+        """Returns the integer of a float with its interval, if only conditions say that it has one.
+
+        In it no conversion saturates.
+        """
+        low, high = dtype_range(cast.dtype)
+        inner = (low + 1, high - 1)
+        if is_within(float_range(cast.operand, {}), inner) or not is_within(
+            float_range(self._followed(cast.operand), self._all(state)), inner
+        ):
+            return cast
+        return Within(cast, *self._range(cast, state), is_guarded=True)
 
     def _within(self, access: A, state: _State) -> A:
         """Returns an access with the intervals of its indices that are in range."""
@@ -314,7 +356,9 @@ class _Proof:
         return access if indices == access.indices else dataclasses.replace(access, indices=indices)
 
     def _is_proven(self, index: Expr, size: int, state: _State) -> bool:
-        if isinstance(index, Within) or self._names.isdisjoint(x.buffer for x in loads(index)):
+        if isinstance(index, Within) or self._names.keys().isdisjoint(
+            x.buffer for x in loads(index)
+        ):
             return False
         followed = self._followed(index)
         if is_within(range_of(followed, self._all(state)), (0, size - 1)):
@@ -330,13 +374,13 @@ class _Proof:
         )
 
 
-def _widened(known: Range, grown: Range, limits: Collection[int]) -> Range:
+def _widened(known: Range, grown: Range, limits: Collection[int], whole: Range) -> Range:
     """Returns an interval that goes on to the next limit where it has grown."""
     low, high = known
     if grown[0] < low:
-        low = max((limit for limit in limits if limit <= grown[0]), default=_ANY[0])
+        low = max((limit for limit in limits if limit <= grown[0]), default=whole[0])
     if grown[1] > high:
-        high = min((limit for limit in limits if limit >= grown[1]), default=_ANY[1])
+        high = min((limit for limit in limits if limit >= grown[1]), default=whole[1])
     return (low, high)
 
 

@@ -205,6 +205,8 @@ class Values:
                 return self._call(function, args, dtype)
             case Cast(operand=operand, dtype=dtype):
                 return self._cast(operand, dtype)
+            case Within(operand=Cast(operand=operand, dtype=dtype)) if is_float(operand.dtype):
+                return self._whole(operand, dtype)
             case Within(operand=operand):
                 return self.value(operand)
             case Select():
@@ -438,10 +440,15 @@ class Values:
         if is_float(source) and not is_float(dtype):
             low, high = dtype_range(dtype)
             if is_within(float_range(operand, self.ranges), (low + 1, high - 1)):
-                helper = self.helper("whole", dtype, source=source, S=self.value_type(source))
-                return f"{helper}({text})"
+                return self._whole(operand, dtype)
             return f"{self._saturating(computed(source), dtype)}({text})"
         return f"(({_VALUE_TYPES[dtype]}){text})"
+
+    def _whole(self, operand: Expr, dtype: str) -> str:
+        """Returns a float in the range of an integer dtype, or NaN, as such an integer."""
+        source = operand.dtype
+        helper = self.helper("whole", dtype, source=source, S=self.value_type(source))
+        return f"{helper}({self.value(operand)})"
 
     def _saturating(self, source: str, dtype: str) -> str:
         """Returns the helper that converts float32 or float64 to an integer dtype."""
@@ -518,6 +525,8 @@ class Values:
                 return f"{value}" if value >= 0 else f"({value})"
             case Var(name=name):
                 return self.names[name]
+            case Within(operand=Cast(operand=operand)) if is_float(operand.dtype):
+                return f"(int64_t){self.value(expr)}"
             case Within(operand=operand, is_guarded=True):
                 return self._unwrapped(operand)
             case Within(operand=operand):
