@@ -1005,6 +1005,29 @@ def test_a_bound_that_float32_cannot_hold_bounds_nothing(tmp_path):
     np.testing.assert_array_equal(y, [1, 2**31 - 1, -(2**31), 0])
 
 
+PICKS = """kernel f(a: float32[{n}, 8, 256], r: int32[40], c: int32[40], v: uint8[40]) -> (y) {{
+  buffer y: float32[40]
+  parallel i in 0 .. 40 {{
+    y[i] = a[r[i], c[i], v[i]]
+  }}
+}}"""
+
+
+def test_offsets_of_picked_elements_are_of_32_bits_where_these_are_enough(tmp_path):
+    rng = np.random.default_rng(0)
+    a = rng.standard_normal((9, 8, 256), np.float32)
+    r, c = (rng.integers(-2, 11, 40, np.int32) for _ in "rc")
+    r[:2] = -(2**31), 2**31 - 1
+    v = rng.integers(0, 256, 40).astype(np.uint8)
+    (y,) = run(tmp_path, PICKS.format(n=9), a, r, c, v)
+    np.testing.assert_array_equal(y, a[np.clip(r, 0, 8), np.clip(c, 0, 7), v])
+    by = "ms_clamp_i32(r[i], {}) * 2048"
+    near = printed(prepared(parse_kernel(PICKS.format(n=2**20 - 1)))).text
+    assert f"(int64_t)({by.format(2**20 - 1)} + ms_clamp_i32(c[i], 8) * 256 + v[i])" in near
+    far = printed(prepared(parse_kernel(PICKS.format(n=2**20)))).text
+    assert f"(int64_t){by.format(2**20)} + (int64_t)ms_clamp_i32(c[i], 8) * 256" in far
+
+
 ROWS_OF_DATA = """kernel f(first: int32[8], value: float32[5], x: float32[5]) -> (y, z) {
   buffer y: float32[7]
   buffer z: float32[5]

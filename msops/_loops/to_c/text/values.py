@@ -565,7 +565,11 @@ class Values:
 
     def _element(self, buffer: str, indices: Iterable[str], shape: tuple[int, ...]) -> str:
         name = self.names[buffer]
-        return name if buffer in self.variables else f"{name}[{offset(tuple(indices), shape)}]"
+        if buffer in self.variables:
+            return name
+        # Vectors gather twice as many elements by offsets of 32 bits; gcc multiplies no others.
+        is_narrow = self.is_in_vector and math.prod(shape) <= dtype_range("int32")[1]
+        return f"{name}[{offset(indices, shape, is_narrow=is_narrow)}]"
 
     def _load(self, load: Load) -> str:
         shape = self.buffers[load.buffer].shape
