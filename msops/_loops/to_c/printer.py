@@ -167,6 +167,8 @@ class CPrinter(Statements):
             f"{_ALIGNED} {values.value_type(total.dtype)} ms_{name}_lane[{_LANES}];",
             f"{lanes} {lane} = {name};",
             f"int64_t ms_next = {begin};",
+            # gcc would take long over the copies of these vectors where they are few.
+            "#pragma GCC unroll 1",
             f"for (; ms_next + {_LANES} <= {end}; ms_next += {_LANES}) {{",
             "#pragma GCC ivdep",
             f"  {lanes} {{",

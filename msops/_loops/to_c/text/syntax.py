@@ -62,7 +62,7 @@ def compares_indices(comparison: Binary) -> bool:
 _WIDE = "(int64_t)"
 
 
-def offset(indices: Iterable[str], shape: tuple[int, ...], *, is_narrow: bool = False) -> str:
+def offset(indices: tuple[str, ...], shape: tuple[int, ...], *, is_narrow: bool = False) -> str:
     """Returns the offset of an element in row-major order.
 
     Args:

@@ -569,7 +569,7 @@ class Values:
             return name
         # Vectors gather twice as many elements by offsets of 32 bits; gcc multiplies no others.
         is_narrow = self.is_in_vector and math.prod(shape) <= dtype_range("int32")[1]
-        return f"{name}[{offset(indices, shape, is_narrow=is_narrow)}]"
+        return f"{name}[{offset(tuple(indices), shape, is_narrow=is_narrow)}]"
 
     def _load(self, load: Load) -> str:
         shape = self.buffers[load.buffer].shape
