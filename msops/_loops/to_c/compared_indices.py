@@ -1,4 +1,4 @@
-"""Sums that conditions compare, and that are indices under them, get a variable.
+"""Sums that conditions compare, and that are indices where these hold, get a variable.
 
     if ((j + dx[3] >= 0)                  local at: int32[] {
         && (j + dx[3] < 1000)) {            at[] = j + dx[3]
@@ -7,8 +7,8 @@
                                             }
                                           }
 
-`proving` follows variables. Of what a sum with elements is it does not know that it is the same
-sum again. Authors who give it a name have this form from the start.
+`proving` follows variables. It does not see that two sums with elements are the same. A kernel
+whose author named the sum has this form from the start.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def name_compared_indices(kernel: Kernel) -> Kernel:
 
 
 def _compared_index(stmt: If | Store, scope: Scope) -> Expr | None:
-    """Returns a sum with elements that a statement compares, and has as an index; else None."""
+    """Returns a sum with elements that a statement both compares and uses as an index, or None."""
     compared = _compared_sums([stmt])
     changing = stored_in((stmt,))
     for access in accesses_in((stmt,)):

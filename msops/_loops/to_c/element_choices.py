@@ -1,4 +1,4 @@
-"""Elements at one of two distances are read both, and one of them is chosen.
+"""Where data pick one of two elements, both are read, and one is chosen.
 
     parallel x in 1 .. 1279 {                  parallel x in 1 .. 1279 {
       local s: int32[] {                         local s: int32[] {
@@ -7,9 +7,9 @@
       }                                          }
     }                                          }
 
-Upwind differences read so, and so does an edge detector along a gradient. Vectors gather such
-elements one by one, where compilers make vectors at all; two vectors side by side and a choice take
-a fraction of that.
+Upwind differences do so, and so does an edge detector along a gradient. Compilers gather such
+elements one by one, or make no vectors. To load two vectors and choose takes a fraction of the
+time.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify_expressions import simplified
 
 _MOST_ELEMENTS = 4
-"""That one is chosen of."""
+"""Elements that are read for one."""
 
 
 def choose_elements(kernel: Kernel) -> Kernel:

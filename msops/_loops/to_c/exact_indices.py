@@ -10,8 +10,8 @@
     }                                           }
 
 A sum in int32 may wrap. So compilers do not know that neighbouring iterations read neighbouring
-elements, and gather them one by one. In the range of an axis it has not wrapped: they read vectors
-under a mask.
+elements, and gather them one by one. An index in range has not wrapped. Of its exact sum compilers
+make loads of vectors under a mask.
 """
 
 from __future__ import annotations

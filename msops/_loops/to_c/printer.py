@@ -167,7 +167,7 @@ class CPrinter(Statements):
             f"{_ALIGNED} {values.value_type(total.dtype)} ms_{name}_lane[{_LANES}];",
             f"{lanes} {lane} = {name};",
             f"int64_t ms_next = {begin};",
-            # gcc would take long over the copies of these vectors where they are few.
+            # gcc would copy these vectors for each step of a short loop, and take long over it.
             "#pragma GCC unroll 1",
             f"for (; ms_next + {_LANES} <= {end}; ms_next += {_LANES}) {{",
             "#pragma GCC ivdep",
