@@ -171,6 +171,27 @@ def test_a_guarded_singularity_has_a_finite_derivative() -> None:
     assert np.isfinite(slope).all()
 
 
+@pytest.mark.parametrize("sign", ["<", "<=", ">", ">="])
+def test_a_condition_that_replaces_a_value_is_no_extreme(sign: str) -> None:
+    text = f"""kernel f(x: float32[5]) -> (y) {{
+  buffer y: float32[5]
+  parallel i in 0 .. 5 {{
+    local v: float32[] {{
+      v[] = x[i]
+      if (v[] {sign} 0.0:float32) {{ v[] = 0.0:float32 }}
+      y[i] = v[]
+    }}
+  }}
+}}"""
+    x = jnp.array([-2.0, -0.0, 0.0, 3.0, np.nan], jnp.float32)
+    is_replaced = {"<": x < 0, "<=": x <= 0, ">": x > 0, ">=": x >= 0}[sign]
+    f, cotangent = function_of(text), jnp.array([1, 1, 1, 1, np.nan], jnp.float32)
+    for given in (f, lambda x: jnp.where(is_replaced, 0.0, x)):
+        y, pull = jax.vjp(given, x)
+        np.testing.assert_array_equal(y, jnp.where(is_replaced, 0.0, x))
+        np.testing.assert_array_equal(pull(cotangent)[0], jnp.where(is_replaced, 0.0, cotangent))
+
+
 def test_scattered_extremes_share_their_derivative() -> None:
     function = function_of("""kernel k(a: float64[5], at: int32[5]) -> (c) {
       buffer c: float64[2]

@@ -4,7 +4,9 @@
       m[] = a[i]            ->
     }
 
-A comparison with NaN does not hold, so what is not a number must not enter the maximum. Where other
+A comparison with NaN does not hold, so what is not a number must not enter the maximum. An element
+that only one iteration changes, as in ``if x < 0: x = 0``, keeps its condition: at a tie, the
+gradient of a maximum is another one. Where other
 elements are stored under the same condition (the index of the maximum), search.py splits the loop.
 The pass comes before the loops are distributed, which then sees plain updates.
 """
@@ -28,7 +30,7 @@ from msops._loops.ir.nodes import (
     Unary,
 )
 from msops._loops.ir.operators import REDUCIBLE
-from msops._loops.ir.walk import Scope, rewrite_loops, rewrite_statements
+from msops._loops.ir.walk import Scope, rewrite_loops, rewrite_statements, variables, visit
 from msops._loops.passes.extremes import find_extreme, is_element, reads
 from msops._loops.passes.search import split_search
 
@@ -36,12 +38,20 @@ from msops._loops.passes.search import split_search
 def rewrite_conditional_reductions(kernel: Kernel) -> Kernel:
     """Returns the kernel with conditional updates in loops as plain ones."""
     names = Names(kernel)
+    reduced = {
+        (stmt.buffer, stmt.indices)
+        for stmt, scope in visit(kernel)
+        if isinstance(stmt, Store) and _is_reduced(stmt, scope)
+    }
 
     def change(stmt: Store | For | If) -> tuple[Stmt, ...]:
         match stmt:
-            case Store():
+            case Store(buffer=buffer, indices=indices) if (buffer, indices) in reduced:
                 return (_from_choice(stmt),)
-            case If(then=(Store(),), otherwise=()):
+            case If(then=(Store(buffer=buffer, indices=indices),), otherwise=()) if (
+                buffer,
+                indices,
+            ) in reduced:
                 return (_from_condition(stmt),)
             case For():
                 return split_search(stmt, names) or (stmt,)
@@ -51,6 +61,13 @@ def rewrite_conditional_reductions(kernel: Kernel) -> Kernel:
         return rewrite_statements((loop,), change, Store, For, If)
 
     return rewrite_loops(kernel, outermost)
+
+
+def _is_reduced(store: Store, scope: Scope) -> bool:
+    """Returns whether several iterations of a loop store to one element."""
+    moving = {name for index in store.indices for name in variables(index)}
+    loops = scope.loops[scope.depths.get(store.buffer, 0) :]
+    return any(loop.var not in moving for loop in loops)
 
 
 # Updates of one element.
