@@ -166,6 +166,15 @@ UNSURE = {
     "a float that is no number": """f[] = z[i]
       if ((f[] < 3.0:float32) || (f[] > 8.0:float32)) { j[] = 1 }
       else { k[] = int32(f[]) y[k[] - 3] = 1 }""",
+    "another float that is no number": """f[] = z[i]
+      if (f[] < max(z[(i + 1) % 9], 3.0:float32)) { j[] = 1 }
+      else { if (f[] <= 8.0:float32) { k[] = int32(f[]) y[k[]] = 1 } }""",
+    "what only no number reaches": """f[] = z[i] k[] = int32(f[])
+      if ((f[] < 9.0:float32) || (f[] >= 0.0:float32)) { k[] = 3 } else { k[] = 50 }
+      y[k[]] = 1""",
+    "what only no number chooses": """f[] = z[i]
+      k[] = ((f[] < 9.0:float32) || (f[] >= 0.0:float32)) ? 3 : 50
+      y[k[]] = 1""",
     "a sum of floats": """f[] = z[i]
       if ((f[] >= 0.0:float32) && (f[] < 8.0:float32)) {
         k[] = int32(f[] + 1.0:float32) y[k[]] = 1
@@ -208,7 +217,9 @@ CONDITIONS = ("k[] < 9", "k[] >= 0", "j[] > 0", "j[] < k[]", "(k[] + j[]) < 9", 
               "(j[] < 9) && (a[j[]] < 4)", "(2 * k[]) < j[]",
               "f[] < 9.0:float32", "(f[] >= 0.0:float32) && (f[] < 8.5:float32)",
               "3.0:float32 < f[]", "(f[] < 0.0:float32) || (f[] > float32(k[]))",
-              "floor(f[]) == 4.0:float32")  # fmt: skip
+              "floor(f[]) == 4.0:float32",
+              "!(f[] < max(z[i], 2.0:float32))",
+              "(f[] < 9.0:float32) || (f[] >= 0.0:float32)")  # fmt: skip
 STORES = ("y[k[]] = j[]", "y[j[]] = a[k[]]", "y[k[] + i] = a[j[] - 1]", "y[j[] + k[]] = b[i]",
           "y[i] = a[k[] // 2]", "y[int32(f[])] = a[int32(floor(f[])) + 1]")  # fmt: skip
 SETS = st.builds("{} = {}".format, st.sampled_from(("k[]", "j[]")), st.sampled_from(VALUES))

@@ -54,13 +54,18 @@ def float_limits(condition: Expr, ranges: Ranges) -> Iterator[tuple[str, Range]]
 
     These are ranges of `float_range`, so they say nothing about NaN.
     """
-    match condition:
-        case Unary(op="not", operand=Binary(op=op, left=left, right=right)) if op in NEGATED:
-            yield from float_limits(Binary(NEGATED[op], left, right, "bool"), ranges)
-        case Binary(op=op, left=left, right=right) if op in MIRRORED and is_float(left.dtype):
-            for side, sign, other in ((left, op, right), (right, MIRRORED[op], left)):
+    fails = isinstance(condition, Unary) and condition.op == "not"
+    match condition.operand if isinstance(condition, Unary) else condition:
+        case Binary(op=op, left=left, right=right) if is_float(left.dtype):
+            holding = NEGATED.get(op) if fails else op
+            if holding not in MIRRORED:
+                return
+            for side, sign, other in ((left, holding, right), (right, MIRRORED[holding], left)):
                 variable = side.args[0] if _is_floor(side) else side
                 if not isinstance(variable, Load) or variable.indices:
+                    continue
+                # A comparison with NaN fails, whatever the variable holds.
+                if fails and not _is_number(other):
                     continue
                 low, high = float_range(other, ranges)
                 least, greatest = whole_range(variable.dtype)
@@ -73,6 +78,16 @@ def float_limits(condition: Expr, ranges: Ranges) -> Iterator[tuple[str, Range]]
 
 def _is_floor(expr: Expr) -> TypeGuard[FunctionCall]:
     return isinstance(expr, FunctionCall) and expr.function == "floor"
+
+
+def _is_number(expr: Expr) -> bool:
+    """Returns whether a float is known not to be NaN."""
+    match expr:
+        case Const(value=value):
+            return value == value
+        case Cast(operand=operand):
+            return operand.dtype in INTEGERS
+    return False
 
 
 def _is_whole(expr: Expr) -> bool:

@@ -124,8 +124,7 @@ def _in_indices(kernel: Kernel) -> dict[str, str]:
     own = {
         part.buffer.name: part.buffer.dtype
         for part in parts
-        if isinstance(part, Local)
-        if part.buffer.shape == ()
+        if isinstance(part, Local) and part.buffer.shape == ()
         if part.buffer.dtype == INDEX_DTYPE or is_float(part.buffer.dtype)
     }
     accesses: list[Load | Store] = [*loads_in(kernel.body)]
@@ -302,7 +301,10 @@ class _Proof:
                 narrow(dataclasses.replace(function, axes=frozenset(ranges)), ranges)
             for name, (low, high) in float_limits(part, ranges):
                 if name in ranges:
-                    ranges[name] = (max(low, ranges[name][0]), min(high, ranges[name][1]))
+                    low, high = max(low, ranges[name][0]), min(high, ranges[name][1])
+                    # Where that leaves no number, NaN may come.
+                    if low <= high:
+                        ranges[name] = (low, high)
             if any(low > high for low, high in ranges.values()):
                 return None
             if functions and not loads(part):
