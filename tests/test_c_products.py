@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import starmap
 from typing import Any
 from unittest import mock
@@ -87,6 +88,17 @@ def test_rows_that_fill_no_block_are_a_smaller_one() -> None:
     alone = body_of(arranged_apart(tile_products, rows(rows="0 .. 13")))
     assert "local c_parts_1" not in alone
     assert "c[12, j_1] = c[12, j_1] + (a[12, k_1] * b[k_1, j_1])" in alone
+
+
+@pytest.mark.parametrize(("count", "rows_of_a_tile"), [(16, [8]), (18, [6]), (20, [6, 2])])
+def test_with_more_registers_rows_that_leave_no_rest_are_a_tile(
+    count: int, rows_of_a_tile: list[int]
+) -> None:
+    with mock.patch("msops._base.processor.vector_bytes", return_value=64):
+        text = body_of(arranged_apart(tile_products, rows(rows=f"0 .. {count}")))
+    assert [
+        int(n) for n in re.findall(r"local c_parts\w*: float64\[(\d+), ", text)
+    ] == rows_of_a_tile
 
 
 def test_columns_that_fill_no_tile_are_those_of_another_tile() -> None:

@@ -250,11 +250,14 @@ def sum_in(stmt: Stmt, scope: Scope) -> Sum | None:
 
 
 def _with_even_rows(found: Sum, loop: For) -> Sum:
-    """Returns a sum whose tiles have about equally many rows, if the loop has less than two."""
+    """Returns a sum whose tiles have equally many rows, or about, if the loop has less than two."""
     trips = fixed_trips(loop)
-    if not found.is_vector or trips is None or trips >= 2 * found.rows:
+    if not found.is_vector or trips is None:
         return found
-    return replace(found, rows=-(-trips // -(-trips // found.rows)))
+    if trips < 2 * found.rows:
+        return replace(found, rows=-(-trips // -(-trips // found.rows)))
+    even = (replace(found, rows=rows) for rows in found.even_rows if trips % rows == 0)
+    return next((each for each in even if each.parts_bytes <= _PARTS_BYTES), found)
 
 
 def _is_short(term: Expr) -> bool:
