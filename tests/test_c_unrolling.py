@@ -94,23 +94,25 @@ def test_iterations_that_decide_a_remainder_become_statements() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "weight",
-    [
-        "f[i]",
-        "f[i % 5]",
-        "f[z + 4]",
-        "(i == z) ? f[i] : 2.0:float32",
-        "(f[z] > 1.0:float32) ? f[i] : 2.0:float32",
-    ],
-    ids=["none", "a remainder of another loop", "a sum", "of another loop", "of data"],
-)
-def test_iterations_with_variables_that_decide_nothing_stay(weight: str) -> None:
-    kernel = corners(weight)
-    assert unroll_short_loops(kernel) is kernel
+def test_channels_with_variables_become_statements() -> None:
+    kernel = parse_kernel("""kernel colours(a: float32[9, 3], m: float32[3, 3]) -> (c) {
+      buffer c: float32[9, 3]
+      parallel i in 0 .. 9 {
+        parallel z in 0 .. 3 {
+          local v: float32[] {
+            v[] = ((m[z, 0] * a[i, 0]) + (m[z, 1] * a[i, 1]))
+            c[i, z] = max(v[], (v[] * v[]))
+          }
+        }
+      }
+    }""")
+    text = body_of(arranged(unroll_short_loops, kernel))
+    assert [line.split()[1] for line in text.splitlines() if "parallel" in line] == ["i"]
+    assert text.count("local v") == 3
 
 
-@pytest.mark.parametrize(("more", "is_unrolled"), [(9, True), (17, True), (18, False)])
-def test_iterations_that_decide_a_condition_may_be_longer(more: int, is_unrolled: bool) -> None:
-    kernel = corners(SIDE, more)
+# Two iterations, each with a variable, its value, the first sum, and others.
+@pytest.mark.parametrize(("more", "is_unrolled"), [(17, True), (18, False)])
+def test_many_statements_stay_in_their_loop(more: int, is_unrolled: bool) -> None:
+    kernel = corners("f[i]", more)
     assert (unroll_short_loops(kernel) is not kernel) == is_unrolled
