@@ -88,9 +88,9 @@ def computed(dtype: str) -> str:
     return "float32" if dtype in ROUNDED else dtype
 
 
-def wrapping(text: str, dtype: str) -> str:
-    """Returns a value in an unsigned type, in which arithmetic wraps, not narrower than int."""
-    return f"({'uint64_t' if dtype.endswith('64') else 'uint32_t'}){text}"
+def unsigned_type(dtype: str) -> str:
+    """Returns C's unsigned type for an integer dtype that is not narrower than int."""
+    return "uint64_t" if dtype.endswith("64") else "uint32_t"
 
 
 def width(dtype: str) -> int:

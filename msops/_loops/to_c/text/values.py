@@ -65,8 +65,8 @@ from msops._loops.to_c.text.syntax import (
     offset,
     short_name,
     signedness,
+    unsigned_type,
     width,
-    wrapping,
 )
 
 Unproven: TypeAlias = Collection[Index]
@@ -249,15 +249,15 @@ class Values:
         return f"({text})" if text.startswith("-") else text
 
     def _unary(self, expr: Unary) -> str:
+        kind = _VALUE_TYPES[expr.dtype]
+        if expr.op == "neg" and not is_float(expr.dtype) and not self._never_wraps(expr):
+            return f"(({kind})(0 - {self._unsigned(expr.operand)}))"
         operand = self.value(expr.operand)
         if expr.op == "not":
             return f"(!{operand})"
-        kind = _VALUE_TYPES[expr.dtype]
         if expr.op == "invert":
             return f"(({kind})~{operand})"
-        if is_float(expr.dtype) or self._never_wraps(expr):
-            return f"(-{operand})"
-        return f"(({kind})(0 - {wrapping(operand, expr.dtype)}))"
+        return f"(-{operand})"
 
     def _binary(self, expr: Binary) -> str:
         op, dtype = expr.op, expr.left.dtype
@@ -271,6 +271,8 @@ class Values:
         ):
             power = f"{self.helper(POWERS[expr.right.value], dtype)}({bare(self.value(expr.left))})"
             return self.rounded(power, dtype)
+        if self._wraps(expr):
+            return f"(({_VALUE_TYPES[dtype]}){self._wrapped(expr)})"
         left, right = self.value(expr.left), self.value(expr.right)
         if op in (*COMPARISONS, *LOGICAL, "and", "or", "xor"):
             return f"({left} {SIGNS[op]} {right})"
@@ -302,16 +304,38 @@ class Values:
     def _integer_binary(self, expr: Binary, left: str, right: str) -> str:
         op, dtype = expr.op, expr.dtype
         if op in ("add", "sub", "mul"):
-            if dtype in ("uint32", "uint64") or self._never_wraps(expr):
-                return f"({left} {SIGNS[op]} {right})"
-            text = f"{wrapping(left, dtype)} {SIGNS[op]} {wrapping(right, dtype)}"
-            return f"(({_VALUE_TYPES[dtype]})({text}))"
+            return f"({left} {SIGNS[op]} {right})"
         if op in ("floordiv", "mod", "truncdiv", "truncmod"):
             return self._quotient(expr, left, right)
         if op == "shr" and is_within(self._range(expr.right), (0, width(dtype) - 1)):
             return f"(({_VALUE_TYPES[dtype]})({left} >> {right}))"
         signed = "" if op in ("min", "max", "shl") else f"__{signedness(dtype)}"
         return f"{self.helper(f'{op}{signed}', dtype)}({left}, {right})"
+
+    def _wraps(self, expr: Expr) -> bool:
+        """Returns whether a result may be out of range where C's own types do not wrap."""
+        return (
+            isinstance(expr, Binary)
+            and expr.op in ("add", "sub", "mul")
+            and not is_float(expr.dtype)
+            and expr.dtype not in ("uint32", "uint64")
+            and not self._never_wraps(expr)
+        )
+
+    def _wrapped(self, expr: Binary) -> str:
+        """Returns arithmetic in an unsigned type, in which it wraps."""
+        return f"({self._unsigned(expr.left)} {SIGNS[expr.op]} {self._unsigned(expr.right)})"
+
+    def _unsigned(self, expr: Expr) -> str:
+        """Returns a value in an unsigned type that is not narrower than int."""
+        kind = unsigned_type(expr.dtype)
+        if expr.dtype in ("int32", "int64"):
+            if isinstance(expr, Binary) and self._wraps(expr):
+                return self._wrapped(expr)
+            if isinstance(expr, Load) and self._is_element(expr):
+                # gcc 12 would hand a cast element to the next iteration, as no vector can.
+                return f"*(const {kind}*)&{self._load(expr)}"
+        return f"({kind}){self.value(expr)}"
 
     def _quotient(self, expr: Binary, left: str, right: str) -> str:
         """Prints a division or a remainder; plainly where C's is the same."""
@@ -582,6 +606,10 @@ class Values:
         else:
             text = self.element(load.buffer, load.indices)
         return text if load.buffer in self.variables else self.from_storage(text, load.dtype)
+
+    def _is_element(self, load: Load) -> bool:
+        """Returns whether a load is one of an array, and not of a variable or an empty array."""
+        return load.buffer not in self.variables and 0 not in self.buffers[load.buffer].shape
 
     def _clamped(self, load: Load, axis: int, size: int) -> str:
         index = load.indices[axis]
