@@ -121,6 +121,18 @@ def test_other_sums_stay(parts: dict[str, str]) -> None:
     assert sum_under_masks(kernel) is kernel
 
 
+@pytest.mark.parametrize(("element", "stays"), [("w[k, 1]", True), ("w[2, k]", False)])
+def test_sums_of_columns_stay(element: str, stays: bool) -> None:
+    kernel = parse_kernel(f"""kernel columns(first: int32[7], w: float32[40, 40]) -> (y) {{
+      buffer y: float32[6]
+      parallel i in 0 .. 6 {{
+        reduction k in first[i] .. first[i + 1] {{ y[i] = y[i] + (w[3, k] * {element}) }}
+      }}
+    }}""")
+    prepared = version_loops_over_data(sum_in_variables(kernel))
+    assert (sum_under_masks(prepared) is prepared) == stays
+
+
 def test_sums_of_what_the_rows_before_store_stay() -> None:
     text = ROWS.format(**PARTS).replace("parallel i", "serial i")
     solver = text.replace("x[at[k]]", "y[at[k]]").replace("y[i] = y[i] +", "y[i] = y[i] -")
