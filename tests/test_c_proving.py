@@ -289,3 +289,17 @@ def test_c_reads_the_elements_below_floats(tmp_path: Path) -> None:
         inputs = [a, rng.permutation(z).astype(np.float32), rng.permutation(x)]
         (got,) = call(library, arranged, source, inputs)
         np.testing.assert_array_equal(got, interpret(kernel, inputs)[0])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float16", "bool"])
+def test_conversions_that_give_no_integer_stay(dtype: str) -> None:
+    kernel = parse_kernel(f"""kernel gathered(at: int32[40], table: float32[7]) -> (y) {{
+      buffer y: {dtype}[40]
+      parallel i in 0 .. 40 {{
+        local k: int32[] {{
+          k[] = at[i]
+          y[i] = {dtype}(table[k[]] * 2.0:float32)
+        }}
+      }}
+    }}""")
+    assert prove_indices(kernel) == kernel

@@ -329,7 +329,9 @@ class _Proof:
         match inner:
             case Load():
                 return self._within(inner, state)
-            case Cast(operand=operand) if is_float(operand.dtype) and loads(operand):
+            case Cast(operand=operand, dtype=dtype) if (
+                dtype in INTEGERS and is_float(operand.dtype) and loads(operand)
+            ):
                 return self._in_range(inner, state)
         return inner
 
