@@ -82,6 +82,9 @@ SECONDS_PER_QUOTIENT = 8e-10
 """The time of a quotient or remainder of integers that is not by a constant."""
 SECONDS_PER_GATHERED = 1.5e-10
 """The time of reading an element through an index."""
+SECONDS_PER_POSITION = 3e-11
+"""The time of an operation on the position of such an element, by itself for each element: 0.03 to
+0.1 ns, also where elements share a position, as the channels of a pixel do."""
 SECONDS_PER_COPIED = 1e-9
 """The time of reading an element of windows that overlap, which are no slices: 1 to 7 ns."""
 SECONDS_PER_SCATTERED = 4e-9
@@ -381,9 +384,22 @@ class _Costs:
         total = SECONDS_PER_SCATTERED if is_scattered else own
         # What a value and its mask have in common is computed once.
         parts = dict.fromkeys(part for e in (store.value, *nest.mask) for part in computed(e))
-        return total + sum(
-            self._part(part, nest, operation, in_vectors=in_vectors) * share(part) for part in parts
-        )
+        picked = (load for part in parts if isinstance(part, Load) for load in loads(part))
+        positions = {
+            part
+            for load in picked
+            if nest.is_indirect(load)
+            for index in load.indices
+            for part in computed(index)
+        }
+
+        def seconds(part: Expr) -> float:
+            own = self._part(part, nest, operation, in_vectors=in_vectors)
+            if part in positions and not isinstance(part, Const | Var):
+                return max(own, SECONDS_PER_POSITION)
+            return own * share(part)
+
+        return total + sum(map(seconds, parts))
 
     def _part(self, part: Expr, nest: Nest, operation: float, *, in_vectors: bool = True) -> float:
         """Returns the seconds of one element of a part of a value, by those of an operation."""
