@@ -146,6 +146,7 @@ from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
+from msops._loops.to_c.guarded_gathers import gather_guarded_elements
 from msops._loops.to_c.hoisting import hoist_variables
 from msops._loops.to_c.interchange import interchange_updates
 from msops._loops.to_c.invariants import compute_invariants_once
@@ -329,6 +330,7 @@ __all__ = [
     "fuse_rows",
     "fusing",
     "gather_from_neighbours",
+    "gather_guarded_elements",
     "gather_windows",
     "group_terms",
     "hoist_variables",

@@ -14,6 +14,8 @@ from loop_native import build_together, call, shipped
 from random_examples import examples
 from test_c_arrangement import body_of, exact_inputs
 
+from msops._base import processor
+
 SORT = """kernel sort(x: float32[24], y: float32[24]) -> (y) {
   serial k in 0 .. 24 {
     local j: int32[] {
@@ -57,6 +59,13 @@ PICKED = """kernel picked(a: int32[40], n: int32[64]) -> (y) {
 }"""
 
 
+@pytest.fixture
+def no_gathers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes this a processor without gathers, for which conditions stay."""
+    monkeypatch.setattr(processor, "vector_bytes", lambda: 16)
+
+
+@pytest.mark.usefixtures("no_gathers")
 def test_nothing_is_read_before_its_condition_is_known_to_hold() -> None:
     text = shipped(parse_kernel(SORT), 0)[1].text
     assert "if ((j > 0) && (y[((int64_t)j - 1)] > x[k])) {" in text
@@ -273,6 +282,7 @@ READS = """kernel reads(a: float32[9, 30], z: float32[40], x: float64[40]) -> (y
 }"""
 
 
+@pytest.mark.usefixtures("no_gathers")
 def test_c_reads_the_elements_below_floats(tmp_path: Path) -> None:
     kernel = parse_kernel(READS)
     arranged, source = shipped(kernel, 0)

@@ -66,6 +66,7 @@ from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
+from msops._loops.to_c.guarded_gathers import gather_guarded_elements
 from msops._loops.to_c.hoisting import hoist_variables
 from msops._loops.to_c.interchange import interchange_updates
 from msops._loops.to_c.invariants import compute_invariants_once
@@ -219,6 +220,7 @@ PASSES_IN_PLACE: Passes = (
     ("evaluate whole conditions", evaluate_whole_conditions),
     ("prove indices", prove_indices),
     ("write exact indices", write_exact_indices),
+    ("gather guarded elements", gather_guarded_elements),
 )
 """From a kernel with the kinds of its loops to the form that C is printed from, where a result may
 have the memory of a parameter."""

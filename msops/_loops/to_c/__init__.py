@@ -59,6 +59,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     whole_conditions.py  conditions of two cheap parts, without a branch between them
     proving.py       indices that variables hold, proven by the conditions around them
     exact_indices.py indices that conditions keep in range, as sums that do not wrap
+    guarded_gathers.py   elements at positions that are data, gathered in any case and chosen
 
 What the passes share:
 

@@ -517,11 +517,12 @@ class Values:
     def _may_be_computed(self, expr: Expr) -> bool:
         """Returns whether lanes of a vector may evaluate an expression without using its value.
 
-        All its elements exist, and its functions have vectors: else a branch takes less.
+        All its elements exist or are clamped, and its functions have vectors: else a branch takes
+        less.
         """
         for part in expressions(expr):
             match part:
-                case Load() if not self._is_always_inside(part):
+                case Load() if not (self._is_always_inside(part) or self._is_clamped(part)):
                     return False
                 case FunctionCall(function=name, args=args):
                     row, dtype = FUNCTIONS[name], args[0].dtype
@@ -530,6 +531,19 @@ class Values:
                     ):
                         return False
         return True
+
+    def _is_clamped(self, load: Load) -> bool:
+        """Returns whether each index of a load is in range in any case, or is clamped there."""
+        shape = self.buffers[load.buffer].shape
+        return (
+            not self.check_bounds
+            and not any(isinstance(part, Within) and part.is_guarded for part in expressions(load))
+            and all(
+                is_within(self._range(index), (0, size - 1))
+                or self.may_be_outside(load, axis, size)
+                for axis, (index, size) in enumerate(zip(load.indices, shape, strict=True))
+            )
+        )
 
     def _is_always_inside(self, load: Load) -> bool:
         """Returns whether the element of a load exists even where the conditions around it fail."""
@@ -551,6 +565,8 @@ class Values:
                 return self.names[name]
             case Within(operand=Cast(operand=operand)) if is_float(operand.dtype):
                 return f"(int64_t){self.value(expr)}"
+            case Within(operand=operand, is_guarded=True) if self._is_narrow(operand):
+                return f"(int64_t){self.value(operand)}"
             case Within(operand=operand, is_guarded=True):
                 return self._unwrapped(operand)
             case Within(operand=operand):
@@ -574,6 +590,10 @@ class Values:
             # A value that int64_t cannot hold is beyond the end of any array.
             return f"{self.helper('signed')}({bare(text)})"
         return f"(int64_t){text}"
+
+    def _is_narrow(self, index: Expr) -> bool:
+        """Returns whether vectors compute an index that is in range in 32 bits: sums may wrap."""
+        return self.is_in_vector and index.dtype == "int32" and not has_variable(index)
 
     def _unwrapped(self, expr: Expr) -> str:
         """Returns an index that is in range as it stands, in 64 bits: no sum in it has wrapped."""
