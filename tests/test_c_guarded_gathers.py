@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from unittest import mock
 
@@ -9,8 +10,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loop_ir import Kernel, gather_guarded_elements, interpret, parse_kernel, prove_indices
-from loop_native import build_together, call, shipped
+from loop_ir import (
+    PASSES_TO_C,
+    Kernel,
+    gather_guarded_elements,
+    interpret,
+    parse_kernel,
+    prove_indices,
+    run_passes,
+)
+from loop_native import build_together, call, printed, shipped
 from random_examples import examples
 from test_c_arrangement import arranged
 from test_c_carrying import lines_of
@@ -77,22 +86,28 @@ def test_an_index_of_which_nothing_is_known_is_clamped_when_it_is_printed() -> N
     assert "v[] = ((c[] + 1) < 20) ? a[3, c[] + 1] : v[]" in changed(warp(body))
 
 
-def test_a_loop_that_stores_neighbours_gets_its_vectors() -> None:
-    kernel = parse_kernel("""kernel colours(a: float32[8, 3], p: int32[12]) -> (y) {
-      buffer y: float32[12, 3]
-      parallel j in 0 .. 12 {
-        local r: int32[] {
-          r[] = p[j] * 2
-          if ((r[] >= 0) && (r[] < 8)) {
-            y[j, 0] = a[r[], 0]
-            y[j, 1] = a[r[], 1]
-            y[j, 2] = a[r[], 2]
-          }
-        }
-      }
-    }""")
+COLOURS = """kernel colours(a: float32[8, 3], p: int32[12], n: int32[1]) -> (y) {{
+  buffer y: float32[12, 3]
+  parallel j in 0 .. 12 {{
+    local r: int32[] {{
+      r[] = p[j] * 2
+      {more}
+      if ((r[] >= 0) && (r[] < 8)) {{
+        y[j, 0] = a[r[], 0]
+        y[j, 1] = a[r[], 1]
+        y[j, 2] = a[r[], 2]
+      }}
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(("more", "vector"), [("", "ivdep"), ("y[j, n[0] & 1] = 4.0:float32", "")])
+def test_a_loop_that_stores_neighbours_gets_its_vectors(more: str, vector: str) -> None:
+    # Unless gcc would put the stores into another order.
+    kernel = parse_kernel(COLOURS.format(more=more))
     (loop,) = gather_guarded_elements(prove_indices(kernel)).body
-    assert loop.vector == "ivdep"
+    assert loop.vector == vector
 
 
 @pytest.mark.parametrize(
@@ -104,6 +119,8 @@ def test_a_loop_that_stores_neighbours_gets_its_vectors() -> None:
         (f"if (({INSIDE}) && (i < j)) {{ y[i, j] = a[r[], c[]] }}", {}),
         (f"if ({INSIDE}) {{ y[i, j] = a[r[], c[]] c[] = 3 }}", {}),
         (f"if ({INSIDE}) {{ y[i, c[]] = a[r[], c[]] }}", {}),
+        (f"if ({INSIDE}) {{ y[i, (j * 5) % 12] = a[r[], c[]] }}", {}),
+        (f"if ({INSIDE}) {{ y[i, j] = a[r[], c[]] y[i, 3] = y[i, n[0]] }}", {}),
         (f"if (({INSIDE}) && (a[r[], c[]] > 1.0:float32)) {{ y[i, j] = a[r[], c[]] }}", {}),
         (f"if ({INSIDE}) {{ y[i, j] = float32(c[] // r[]) + a[r[], c[]] }}", {}),
         ("if ((z[2] >= 0) && (z[2] < 8)) { y[i, j] = a[z[2], j] }", {}),
@@ -111,7 +128,8 @@ def test_a_loop_that_stores_neighbours_gets_its_vectors() -> None:
     ],
     ids=[
         "no condition", "an order", "elements of two bytes", "a condition of the loops",
-        "a condition that changes", "a store to anywhere", "a condition that reads",
+        "a condition that changes", "a store to anywhere", "another order",
+        "a store to one element", "a condition that reads",
         "a division", "no gather", "much work",
     ],
 )  # fmt: skip
@@ -149,6 +167,25 @@ def test_nothing_past_the_end_of_a_sum_is_read() -> None:
 
 
 WHOLE = st.sampled_from([0, 1, -1, 19, 20, 2**31 - 1, -(2**31)])
+
+
+def test_elements_that_conditions_keep_in_range_are_read_under_them() -> None:
+    # Intervals do not know that the remainder is positive there, so nothing clamps the index.
+    kernel = parse_kernel("""kernel thirds(a: float32[2]) -> (y) {
+      buffer y: float32[99]
+      parallel j in 0 .. 99 { y[j] = ((j % 3) > 0) ? a[(j % 3) - 1] : 1.0:float32 }
+    }""")
+    text = printed(run_passes(kernel, PASSES_TO_C)).text
+    assert re.search(r" \? a\[[^;]*\] : 1\.0f;", text)
+    assert "clamp" not in text
+
+
+def test_indices_are_checked_under_their_conditions() -> None:
+    kernel = run_passes(parse_kernel(WARP.format(body=BODIES[3], **PARTS)), PASSES_TO_C)
+    texts = [printed(kernel, check_bounds=checks).text for checks in (False, True)]
+    assert [" ? a[" in text or " ? (a[" in text for text in texts] == [False, True]
+
+
 BODIES = (
     f"if ({INSIDE}) {{ y[i, j] = a[r[], c[]] }}",
     f"if ({INSIDE}) {{ y[i, j] = a[r[], c[]] }} else {{ y[i, j] = 5.0:float32 }}",
@@ -158,7 +195,7 @@ BODIES = (
         local s: float32[] {
           s[] = a[r[], c[]] - a[r[] - 1, c[] + 1]
           v[] = v[] + s[]
-          if (s[] > 1.0:float32) { v[] = a[r[], c[] + 1] } else { v[] = v[] * s[] }
+          if (q[j] > 1.0:float32) { v[] = v[] * 3.0:float32 }
         }
       }
       y[i, j] = v[] }""",
