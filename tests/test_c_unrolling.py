@@ -111,6 +111,23 @@ def test_channels_with_variables_become_statements() -> None:
     assert text.count("local v") == 3
 
 
+def test_variables_of_a_row_that_fills_a_vector_stay_with_it() -> None:
+    kernel = parse_kernel("""kernel nodes(a: float64[9, 4, 4], b: float64[4, 4]) -> (c) {
+      buffer c: float64[9, 4, 4]
+      parallel i in 0 .. 9 {
+        parallel x in 0 .. 4 {
+          parallel y in 0 .. 4 {
+            local v: float64[] {
+              v[] = a[i, x, y] + b[x, y]
+              c[i, x, y] = v[] * v[]
+            }
+          }
+        }
+      }
+    }""")
+    assert unroll_short_loops(kernel) is kernel
+
+
 # Two iterations, each with a variable, its value, the first sum, and others.
 @pytest.mark.parametrize(("more", "is_unrolled"), [(17, True), (18, False)])
 def test_many_statements_stay_in_their_loop(more: int, is_unrolled: bool) -> None:

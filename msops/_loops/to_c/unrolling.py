@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from msops._loops.analysis.costs import fixed_span, fixed_trips
 from msops._loops.ir.names import unique_names
-from msops._loops.ir.nodes import For, Kernel, Stmt, Store
+from msops._loops.ir.nodes import For, Kernel, Local, Stmt, Store
 from msops._loops.ir.walk import (
     Scope,
+    declared_in,
     iterations,
     rewrite_inner_loops,
     rewrite_loops,
@@ -59,12 +60,13 @@ def _fills_a_vector(loop: For, scope: Scope) -> bool:
 
     Then its iterations, not those of the loop around it, are the lanes of vectors.
     """
-    stores = [part for part in loop.body if isinstance(part, Store)]
+    inner, own = statements(loop.body), declared_in(loop.body)
+    stores = [part for part in inner if isinstance(part, Store) and part.buffer not in own]
     return (
         loop.kind == "parallel"
         and fixed_trips(loop) == _LANES
         and _is_short(scope.loops[-1])
-        and len(stores) == len(loop.body)
+        and all(isinstance(part, Local | Store) for part in inner)
         and all(stride(store, loop.var, scope.buffers) == 1 for store in stores)
     )
 
