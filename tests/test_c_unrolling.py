@@ -94,21 +94,32 @@ def test_iterations_that_decide_a_remainder_become_statements() -> None:
     ]
 
 
+COLOURS = """kernel colours(a: float32[9, 3], m: float32[3, 3]) -> (c) {{
+  buffer c: float32[9, 3]
+  parallel i in 0 .. 9 {{
+    {condition} {{
+      parallel z in 0 .. 3 {{
+        local v: float32[] {{
+          v[] = ((m[z, 0] * a[i, 0]) + (m[z, 1] * a[i, 1]))
+          c[i, z] = max(v[], (v[] * v[]))
+        }}
+      }}
+    }}
+  }}
+}}"""
+
+
 def test_channels_with_variables_become_statements() -> None:
-    kernel = parse_kernel("""kernel colours(a: float32[9, 3], m: float32[3, 3]) -> (c) {
-      buffer c: float32[9, 3]
-      parallel i in 0 .. 9 {
-        parallel z in 0 .. 3 {
-          local v: float32[] {
-            v[] = ((m[z, 0] * a[i, 0]) + (m[z, 1] * a[i, 1]))
-            c[i, z] = max(v[], (v[] * v[]))
-          }
-        }
-      }
-    }""")
+    kernel = parse_kernel(COLOURS.format(condition="local s: float32[]"))
     text = body_of(arranged(unroll_short_loops, kernel))
     assert [line.split()[1] for line in text.splitlines() if "parallel" in line] == ["i"]
     assert text.count("local v") == 3
+
+
+def test_channels_with_variables_stay_under_a_condition() -> None:
+    # gcc makes no vectors of neighbours that are stored under conditions.
+    kernel = parse_kernel(COLOURS.format(condition="if (a[i, 0] > 0.5:float32)"))
+    assert unroll_short_loops(kernel) is kernel
 
 
 def test_variables_of_a_row_that_fills_a_vector_stay_with_it() -> None:
