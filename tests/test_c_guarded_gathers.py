@@ -34,14 +34,17 @@ WARP = """kernel warp(a: {dtype}[8, 20], p: {position}[12], q: {position}[12], z
   parallel i in 0 .. 3 {{
     {loop} j in 0 .. 12 {{
       local r: int32[] {{ local c: int32[] {{
-        r[] = int32(p[j]) + z[j]
+        {row}
         c[] = int32(q[j])
         {body}
       }} }}
     }}
   }}
 }}"""
-PARTS = {"dtype": "float32", "position": "float32", "loop": "parallel"}
+PARTS = {
+    "dtype": "float32", "position": "float32", "loop": "parallel",
+    "row": "r[] = int32(p[j]) + z[j]",
+}  # fmt: skip
 INSIDE = "((r[] >= 0) && (r[] < 8)) && ((c[] >= 0) && (c[] < 20))"
 CHOSEN = "((r[] >= 0) & (r[] < 8)) & ((c[] >= 0) & (c[] < 20))"
 NEAREST = "a[min(max(r[], 0), 7), min(max(c[], 0), 19)]"
@@ -124,13 +127,14 @@ def test_a_loop_that_stores_neighbours_gets_its_vectors(more: str, vector: str) 
         (f"if (({INSIDE}) && (a[r[], c[]] > 1.0:float32)) {{ y[i, j] = a[r[], c[]] }}", {}),
         (f"if ({INSIDE}) {{ y[i, j] = float32(c[] // r[]) + a[r[], c[]] }}", {}),
         ("if ((z[2] >= 0) && (z[2] < 8)) { y[i, j] = a[z[2], j] }", {}),
+        ("if ((r[] >= 0) && (r[] < 8)) { y[i, j] = a[r[], j] }", {"row": "r[] = z[2]"}),
         (f"if ({INSIDE}) {{ {'y[i, j] = y[i, j] * a[r[], c[]] ' * 65} }}", {}),
     ],
     ids=[
         "no condition", "an order", "elements of two bytes", "a condition of the loops",
         "a condition that changes", "a store to anywhere", "another order",
         "a store to one element", "a condition that reads",
-        "a division", "no gather", "much work",
+        "a division", "no gather", "one element", "much work",
     ],
 )  # fmt: skip
 def test_other_loops_stay(body: str, parts: dict[str, str]) -> None:

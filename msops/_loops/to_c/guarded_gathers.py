@@ -40,7 +40,6 @@ from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import (
     Scope,
     buffers_of,
-    declared_in,
     expressions,
     loads,
     loads_in,
@@ -105,7 +104,7 @@ class _Gathers:
         self._loop = loop
         self._inside = inside
         self._buffers = buffers
-        self._changing = stored_in(loop.body) | declared_in(loop.body)
+        self._varying = _varying(loop)
         # Iterations that an author promises to be apart may be apart by the conditions alone.
         self._is_promised = any(each.hint for each in (*inside.loops, loop))
         self.found = False
@@ -218,12 +217,28 @@ class _Gathers:
         return is_known and not any(map(_is_marked, access.indices))
 
     def _is_gather(self, load: Load) -> bool:
-        """Returns whether the position of an element is data."""
+        """Returns whether the position of an element is data that vary in the loop."""
         return any(
-            x.buffer in self._changing or self._loop.var in variables(x)
+            x.buffer in self._varying or self._loop.var in variables(x)
             for index in load.indices
             for x in loads(index)
         )
+
+
+def _varying(loop: For) -> set[str]:
+    """Returns the buffers that hold something else in each iteration of a loop."""
+    stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
+    found: set[str] = set()
+    while True:
+        more = {
+            store.buffer
+            for store in stores
+            if loop.var in variables(store.value)
+            or any(load.buffer in found for load in loads(store.value))
+        }
+        if more <= found:
+            return found
+        found |= more
 
 
 def _is_marked(expr: Expr) -> bool:
