@@ -68,30 +68,44 @@ def test_a_group_fills_a_vector_or_masks_lanes() -> None:
           factor_1[lane] = x[at[within({at} + int64(lane), 0, 39)]]
         }
       } else {
-        parallel lane_1 in 0 .. 8 {
-          if (({at} + int64(lane_1)) < int64(first[i + 1])) {
-            factor[lane_1] = value[within({at} + int64(lane_1), 0, 39)]
-            factor_1[lane_1] = x[at[within({at} + int64(lane_1), 0, 39)]]
-          } else {
-            factor[lane_1] = 0.0:float32
-            factor_1[lane_1] = 0.0:float32
+        if (({at} + 7:int64) <= 39:int64) {
+          parallel lane_1 in 0 .. 8 {
+            factor[lane_1] = ({on}) ? value[{k}] : 0.0:float32
+            factor_1[lane_1] = ({on}) ? x[at[{k}]] : 0.0:float32
+          }
+        } else {
+          parallel lane_2 in 0 .. 8 {
+            if (({at} + int64(lane_2)) < int64(first[i + 1])) {
+              factor[lane_2] = value[within({at} + int64(lane_2), 0, 39)]
+              factor_1[lane_2] = x[at[within({at} + int64(lane_2), 0, 39)]]
+            } else {
+              factor[lane_2] = 0.0:float32
+              factor_1[lane_2] = 0.0:float32
+            }
           }
         }
       }
-      parallel lane_2 in 0 .. 8 {
-        part[lane_2] = part[lane_2] + (factor[lane_2] * factor_1[lane_2])
+      parallel lane_3 in 0 .. 8 {
+        part[lane_3] = part[lane_3] + (factor[lane_3] * factor_1[lane_3])
       }
     }
   }
-""".replace("{at}", "(int64(first[i]) + (int64(k_group) * 8:int64))")
+""".replace("{on}", "({at} + int64(lane_1)) < int64(first[i + 1])")
+        .replace("{k}", "within({at} + int64(lane_1), 0, 39)")
+        .replace("{at}", "(int64(first[i]) + (int64(k_group) * 8:int64))")
     )
+
+
+def test_elements_that_go_backwards_end_at_the_first_one() -> None:
+    text = body_of(arranged_apart(sum_under_masks, rows(update="y[i] = y[i] + value[39 - k]")))
+    assert "+ 7:int64)) >= 0:int64) {" in text
 
 
 def test_a_term_that_is_no_product_is_computed_for_all_lanes() -> None:
     kernel = rows(update="y[i] = y[i] - (value[k] + x[at[k]])")
     text = body_of(arranged_apart(sum_under_masks, kernel))
     assert "term[lane] = value[" in text
-    assert "part[lane_2] = part[lane_2] - term[lane_2]" in text
+    assert "part[lane_3] = part[lane_3] - term[lane_3]" in text
 
 
 def test_fewer_lanes_hold_twice_as_wide_elements() -> None:
