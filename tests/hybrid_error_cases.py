@@ -226,6 +226,11 @@ VALUE_ERRORS: Rows = (
     ("for i in range(3):\n    «i» = 2", "iter var cannot be overwritten: i", "Use another name."),
     ("for i in range(3):\n    «i» += 2", "iter var cannot be overwritten: i", "Use another name."),
     (
+        "i = 2\nfor «i» in range(3):\n    c[i] = 1.0",
+        "iter var cannot be overwritten: i",
+        "'i' is assigned before: give the loop another name.",
+    ),
+    (
         "for i in range(3):\n    for «i» in range(2):\n        c[i] = 1.0",
         "iter var cannot be overwritten: i",
         "Use another name.",

@@ -151,8 +151,12 @@ class _Resolver:
     def loop(self, node: ast.For, body: list[ast.stmt]) -> None:
         target = node.target
         assert isinstance(target, ast.Name)
-        if target.id in self.loops or self.visible(target.id):
+        if target.id in self.loops:
             raise self.overwritten(target)
+        if self.visible(target.id):
+            raise self.overwritten(
+                target, f"'{target.id}' is assigned before: give the loop another name."
+            )
         self.symbols[target] = self.loops[target.id] = ScopedName(target.id, "loop")
         self.block(body, opens_scope=True)
         del self.loops[target.id]
@@ -270,10 +274,8 @@ class _Resolver:
         self.symbols[node] = symbol
         symbol.home = _common(symbol.home, self.path)
 
-    def overwritten(self, node: ast.Name) -> Exception:
-        return self.report.value_error(
-            node, f"iter var cannot be overwritten: {node.id}", "Use another name."
-        )
+    def overwritten(self, node: ast.Name, advice: str = "Use another name.") -> Exception:
+        return self.report.value_error(node, f"iter var cannot be overwritten: {node.id}", advice)
 
     def results(self, definition: ast.FunctionDef, dialect: str) -> tuple[ScopedName, ...]:
         names = returned_names(definition)
