@@ -228,7 +228,7 @@ VALUE_ERRORS: Rows = (
     (
         "i = 2\nfor «i» in range(3):\n    c[i] = 1.0",
         "iter var cannot be overwritten: i",
-        "'i' is assigned before: give the loop another name.",
+        "'i' is in use: give the loop another name.",
     ),
     (
         "for i in range(3):\n    for «i» in range(2):\n        c[i] = 1.0",

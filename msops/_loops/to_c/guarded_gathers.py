@@ -34,7 +34,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Within,
 )
-from msops._loops.ir.operators import COMPARISONS
+from msops._loops.ir.operators import COMPARISONS, QUOTIENTS
 from msops._loops.ir.ranges import exists
 from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import (
@@ -61,7 +61,6 @@ _LEAST_BYTES = 4
 """Bytes of an element that processors gather."""
 _MOST_WORK = 64
 """Operations under conditions. More may take longer in vectors than a branch around them."""
-_DIVISIONS = ("floordiv", "mod", "truncdiv", "truncmod")
 
 
 class _NoVectors(Exception):
@@ -169,7 +168,8 @@ class _Gathers:
 
     def _evaluated(self, condition: Expr) -> Expr:
         """Returns a condition of which all is evaluated."""
-        if _is_marked(condition):
+        # A condition may be why an element of the next one exists.
+        if _is_marked(condition) or not all(map(self._exists, loads(condition))):
             raise _NoVectors
         match condition:
             case Binary(op="land" | "lor" as op, left=left, right=right):
@@ -189,7 +189,7 @@ class _Gathers:
                 return self._nearest(expr)
             case Within():
                 return self._in_any_case(expr.operand)
-            case Binary(op=op, right=right) if op in _DIVISIONS and not isinstance(right, Const):
+            case Binary(op=op, right=right) if op in QUOTIENTS and not isinstance(right, Const):
                 raise _NoVectors
         return map_operands(expr, self._in_any_case)
 

@@ -154,9 +154,7 @@ class _Resolver:
         if target.id in self.loops:
             raise self.overwritten(target)
         if self.visible(target.id):
-            raise self.overwritten(
-                target, f"'{target.id}' is assigned before: give the loop another name."
-            )
+            raise self.overwritten(target, f"'{target.id}' is in use: give the loop another name.")
         self.symbols[target] = self.loops[target.id] = ScopedName(target.id, "loop")
         self.block(body, opens_scope=True)
         del self.loops[target.id]

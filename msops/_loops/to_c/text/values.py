@@ -522,7 +522,7 @@ class Values:
         """
         for part in expressions(expr):
             match part:
-                case Load() if not (self._is_always_inside(part) or self._is_clamped(part)):
+                case Load() if not self._is_always_inside(part, or_clamped=not self.check_bounds):
                     return False
                 case FunctionCall(function=name, args=args):
                     row, dtype = FUNCTIONS[name], args[0].dtype
@@ -532,26 +532,20 @@ class Values:
                         return False
         return True
 
-    def _is_clamped(self, load: Load) -> bool:
-        """Returns whether each index of a load is in range in any case, or is clamped there."""
-        shape = self.buffers[load.buffer].shape
-        return (
-            not self.check_bounds
-            and not any(isinstance(part, Within) and part.is_guarded for part in expressions(load))
-            and all(
-                is_within(self._range(index), (0, size - 1))
-                or self.may_be_outside(load, axis, size)
-                for axis, (index, size) in enumerate(zip(load.indices, shape, strict=True))
-            )
-        )
+    def _is_always_inside(self, load: Load, *, or_clamped: bool = False) -> bool:
+        """Returns whether the element of a load exists even where the conditions around it fail.
 
-    def _is_always_inside(self, load: Load) -> bool:
-        """Returns whether the element of a load exists even where the conditions around it fail."""
+        Args:
+          load: the load.
+          or_clamped: an index that is clamped when it is printed counts, too.
+        """
         if any(isinstance(part, Within) and part.is_guarded for part in expressions(load)):
             return False
+        shape = self.buffers[load.buffer].shape
         return all(
             is_within(self._range(index), (0, size - 1))
-            for index, size in zip(load.indices, self.buffers[load.buffer].shape, strict=True)
+            or (or_clamped and self.may_be_outside(load, axis, size))
+            for axis, (index, size) in enumerate(zip(load.indices, shape, strict=True))
         )
 
     # Indices.
