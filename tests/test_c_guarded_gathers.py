@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_ir import (
     PASSES_TO_C,
+    CSource,
     Kernel,
     gather_guarded_elements,
     interpret,
@@ -27,7 +28,6 @@ from test_c_arrangement import arranged
 from test_c_carrying import lines_of
 
 from msops._base import processor
-from msops._loops.to_c.source import CSource
 
 pytestmark = pytest.mark.usefixtures("avx")
 
