@@ -27,6 +27,7 @@ from loop_ir import (
     Kernel,
     Load,
     Local,
+    Location,
     Select,
     Stmt,
     Store,
@@ -37,6 +38,7 @@ from loop_ir import (
     body_text,
     expr_text,
     kernel_text,
+    map_operands,
     parse_body,
     parse_expr,
     parse_kernel,
@@ -93,6 +95,9 @@ NUMBERS = [
     }.items()
     for value in values
 ]
+
+
+PLACE = Location("f.py", 1, 0, 4, "a[i]")
 
 
 # The text form.
@@ -243,6 +248,28 @@ def test_malformed_text_is_pointed_at(text: str, line: int, column: int, problem
 
 
 # Legal kernels.
+
+
+@pytest.mark.parametrize(
+    ("expr", "operands"),
+    [
+        (Load("a", (Var("i"), Var("j")), "int8", location=PLACE), {"indices"}),
+        (Unary("invert", Var("i"), "int16"), {"operand"}),
+        (Cast(Var("i"), "int64"), {"operand"}),
+        (Within(Var("i"), 2, 5, is_guarded=True), {"operand"}),
+        (Binary("xor", Var("i"), Var("j"), "uint8"), {"left", "right"}),
+        (FunctionCall("sin", (Var("i"),), "float16"), {"args"}),
+        (Select(Var("i"), Var("i"), Var("j"), "bool"), {"condition", "then", "otherwise"}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_new_operand_leaves_the_rest_of_an_expression(expr: Expr, operands: set[str]) -> None:
+    assert map_operands(expr, lambda part: part) is expr
+    changed = map_operands(expr, lambda part: Var("other"))
+    assert type(changed) is type(expr)
+    fields = [field.name for field in dataclasses.fields(expr)]
+    kept = {name for name in fields if getattr(changed, name) == getattr(expr, name)}
+    assert kept == {*fields} - operands
 
 
 @given(kernels(WIDE_DTYPES))

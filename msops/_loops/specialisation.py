@@ -203,8 +203,8 @@ class Stages:
         return (
             config.loops_timing()
             and not self.checks_bounds
-            and not self.obstacle
             and not self.is_quick
+            and not self.obstacle
             and not self.estimates.are_sure
             and _toolchain.has_compiler(".c")
         )

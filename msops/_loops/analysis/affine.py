@@ -70,7 +70,7 @@ class Affine:
     def scaled(self, factor: int) -> Affine:
         """Returns a multiple of the sum."""
         terms = {atom: coefficient * factor for atom, coefficient in self.terms.items() if factor}
-        return dataclasses.replace(self, terms=terms, constant=self.constant * factor)
+        return Affine(terms, self.constant * factor, self.dtype, self.axes)
 
     def wrapped(self) -> Affine:
         """Returns the sum with its numbers wrapped into the range of the dtype."""
@@ -80,7 +80,7 @@ class Affine:
             return (value - low) % (high - low + 1) + low
 
         kept = {atom: wrap(c) for atom, c in self.terms.items() if wrap(c)}
-        return dataclasses.replace(self, terms=kept, constant=wrap(self.constant))
+        return Affine(kept, wrap(self.constant), self.dtype, self.axes)
 
     @functools.cached_property
     def along(self) -> tuple[tuple[str, int], ...]:
@@ -213,7 +213,7 @@ def affine(expr: Expr, axes: Collection[str]) -> Affine | None:
       axes: loop variables; every expression free of them counts as a scalar.
     """
     found = _affine(expr, axes)
-    return found and dataclasses.replace(found, axes=frozenset(axes))
+    return found and Affine(found.terms, found.constant, found.dtype, frozenset(axes))
 
 
 def _affine(expr: Expr, axes: Collection[str]) -> Affine | None:

@@ -86,9 +86,9 @@ def expressions(expr: Expr) -> list[Expr]:
     while ahead:
         part = ahead.pop()
         found.append(part)
-        inside = _OPERANDS[type(part)](part)
-        if inside:
-            ahead += inside[::-1]
+        kind = type(part)
+        if kind not in _LEAVES:
+            ahead += _OPERANDS[kind](part)[::-1]
     return found
 
 
@@ -141,7 +141,11 @@ def statements(body: tuple[Stmt, ...]) -> list[Stmt]:
 
 def is_innermost(loop: For) -> bool:
     """Returns whether there is no loop inside of a loop."""
-    return not any(isinstance(inner, For) for inner in statements(loop.body))
+    return not _has_loop(loop.body)
+
+
+def _has_loop(body: tuple[Stmt, ...]) -> bool:
+    return any(isinstance(stmt, For) or any(map(_has_loop, bodies(stmt))) for stmt in body)
 
 
 def accesses_of(stmt: Stmt) -> list[Load | Store]:
@@ -370,22 +374,23 @@ def _fields(kind: type[Any]) -> tuple[str, ...]:
 
 def map_operands(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
     """Returns the expression with `change` applied to its direct operands."""
-    if type(expr) in _LEAVES:
+    kind = type(expr)
+    if kind in _LEAVES:
         return expr
-    match expr:
-        case Load(indices=indices):
-            return with_parts(expr, indices=tuple(map(change, indices)))
-        case Unary(operand=operand) | Cast(operand=operand) | Within(operand=operand):
-            return with_parts(expr, operand=change(operand))
-        case Binary(left=left, right=right):
-            return with_parts(expr, left=change(left), right=change(right))
-        case FunctionCall(args=args):
-            return with_parts(expr, args=tuple(map(change, args)))
-        case Select(condition=condition, then=then, otherwise=otherwise):
-            return with_parts(
-                expr, condition=change(condition), then=change(then), otherwise=change(otherwise)
-            )
-    return expr
+    old = _OPERANDS[kind](expr)
+    new = tuple(map(change, old))
+    return expr if all(map(operator.is_, new, old)) else _WITH_OPERANDS[kind](expr, new)
+
+
+_WITH_OPERANDS: Mapping[type[Expr], Callable[[Any, Any], Expr]] = {
+    Load: lambda e, new: Load(e.buffer, new, e.dtype, location=e.location),
+    Unary: lambda e, new: Unary(e.op, new[0], e.dtype),
+    Cast: lambda e, new: Cast(new[0], e.dtype),
+    Within: lambda e, new: Within(new[0], e.low, e.high, e.is_guarded),
+    Binary: lambda e, new: Binary(e.op, new[0], new[1], e.dtype),
+    FunctionCall: lambda e, new: FunctionCall(e.function, new, e.dtype),
+    Select: lambda e, new: Select(new[0], new[1], new[2], e.dtype),
+}
 
 
 def rewrite(expr: Expr, change: Callable[[Expr], Expr]) -> Expr:
@@ -490,9 +495,7 @@ def _rewrite_loops(
             if new is not None:
                 return new
         # Under nested locals each would look through all that is inside of it.
-        if not isinstance(stmt, Local) and not any(
-            isinstance(part, For) for inner in bodies(stmt) for part in statements(inner)
-        ):
+        if not isinstance(stmt, Local) and not any(map(_has_loop, bodies(stmt))):
             return (stmt,)
         return (
             map_bodies_within(

@@ -125,6 +125,8 @@ class CPrinter(Statements):
     def _with_elements_apart(self, stmt: For) -> tuple[For, list[str]]:
         """Returns a loop with distances that gcc does not know, and their definitions."""
         found = elements_apart(stmt, self._buffers) if stmt.vector else {}
+        if not found:
+            return stmt, []
         moving = [a for a in accesses_in(stmt.body) if (a.buffer, a.indices) in found]
         if not self.values.are_inside(stmt, moving):
             return stmt, []

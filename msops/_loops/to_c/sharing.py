@@ -55,7 +55,10 @@ class _Sharing:
         """Returns a loop with its grain; None if it has less work than some seconds."""
         seconds = self._costs.iteration(loop, scope)
         trips = mean_trips(loop, scope.ranges)
-        if trips < 2 or trips * seconds < least:
+        if max(trips, 1) * seconds < least:
+            # The loops inside of it have less work still.
+            return (loop,)
+        if trips < 2:
             return None
         # Threads have copies of the variables that they read.
         around = scope.depths.keys() & stored_in((loop,))

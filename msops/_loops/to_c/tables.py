@@ -287,9 +287,11 @@ class _Tables:
         self, stmt: If, scope: Scope, values: tuple[_Values, ...]
     ) -> tuple[tuple[Stmt, ...], tuple[_Values, ...]]:
         """Returns a condition, or the variables that it chooses from tables; see `body`."""
-        after = self._for_all(values, self._after_branches, stmt, scope)
         targets = sorted(stored_in((stmt,)) - declared_in((stmt,)))
         choices = self._for_all(values, self._choices, stmt, scope)
+        after = tuple(
+            {**_without(held, stmt), **each} for held, each in zip(values, choices, strict=True)
+        )
         found = {
             name: self._element([held.get(name) for held in choices], scope) for name in targets
         }
@@ -402,8 +404,12 @@ class _Tables:
             return expr
         if isinstance(expr, Load) and not _is_scattered(expr):
             return expr
-        around = zip(self._frames, values, strict=True)
-        found = [self._value(frame, held, expr, scope) for frame, held in around]
+        # A value that the variable of a loop is in changes with that loop.
+        over = variables(expr)
+        found = [
+            None if frame.loop.var in over else self._value(frame, held, expr, scope)
+            for frame, held in zip(self._frames, values, strict=True)
+        ]
         element = self._element(found, scope)
         if isinstance(expr, Load):
             return element or expr
