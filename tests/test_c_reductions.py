@@ -15,6 +15,7 @@ from loop_ir import (
     Store,
     kernel_text,
     mark_vectors,
+    parse_kernel,
     statements,
     sum_in_variables,
 )
@@ -55,6 +56,33 @@ def test_a_sum_is_kept_where_bounds_show_that_nothing_else_touches_it() -> None:
     assert "sum[] = sum[] + a[i, j]" in text
     assert "d[i, k] = sum[]" in text
     assert [loop.vector for loop in innermost(after)] == ["simd"]
+
+
+@pytest.mark.parametrize(
+    ("term", "trips", "vector"),
+    [
+        ("a[3, k]", 9, "simd"),
+        ("a[3, 39 - k]", 9, "simd"),
+        ("a[k, 3]", 9, ""),
+        ("a[k, 3]", 17, "simd"),
+        ("a[3, 2 * k]", 9, ""),
+        ("a[3, (k * k) % 40]", 9, ""),
+        ("a[3, p[k]]", 9, ""),
+        ("a[3, p[k]]", 17, "simd"),
+    ],
+)
+def test_few_elements_that_are_no_neighbours_are_added_one_by_one(
+    term: str, trips: int, vector: str
+) -> None:
+    kernel = parse_kernel(f"""kernel total(a: float32[40, 40], p: int32[40]) -> (y) {{
+      buffer y: float32[]
+      local sum: float32[] {{
+        reduction k in 0 .. {trips} {{ sum[] = sum[] + {term} }}
+        y[] = sum[]
+      }}
+    }}""")
+    after = statements(mark_vectors(kernel).body)
+    assert [loop.vector for loop in after if isinstance(loop, For)] == [vector]
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@
 also keeps a compiler from unrolling a short loop instead, and lets it reassociate sums of floats.
 OpenMP's minimum and maximum of floats lose NaN, so `lanes` stands for a loop of our own: it keeps
 one minimum or maximum for each lane of a vector and combines them at the end. Sums of few elements
-that stand anywhere have no mark.
+that are no neighbours have no mark.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.to_c.reductions import fixed_updates
 from msops._loops.to_c.reordering import PEELED_TRIPS, gcc_confuses_elements
-from msops._loops.to_c.strides import coefficient, is_of_its_own
+from msops._loops.to_c.strides import is_of_its_own, stride
 
 _FEW_TRIPS = 8
 _FEW_PICKED = 16
-"""Terms of a sum, picked by their indices, that are added one by one. 8 lookups in a table took
-1.4 ns, and 11 ns as a vector."""
+"""Terms of a sum, no neighbours in memory, that are added one by one. 8 lookups in a table took 1.4
+ns, and 11 ns as a vector."""
 
 
 def mark_vectors(kernel: Kernel) -> Kernel:
@@ -123,7 +123,7 @@ def form_of_reduction(
     trips = mean_trips(loop, ranges)
     if trips < _FEW_TRIPS or not sums.keys() <= set(scalars):
         return ""
-    if _meet(loop, set(sums), buffers) or (trips <= _FEW_PICKED and _picks(loop)):
+    if _meet(loop, set(sums), buffers) or (trips <= _FEW_PICKED and _picks(loop, buffers)):
         return ""
     floats = [update.op for update in sums.values() if is_float(update.target.dtype)]
     has_extremes = "min" in floats or "max" in floats
@@ -133,14 +133,16 @@ def form_of_reduction(
     return "simd" if floats else ""
 
 
-def _picks(loop: For) -> bool:
-    """Returns whether a loop reads elements that stand anywhere: a vector of them is a gather."""
+def _picks(loop: For, buffers: Mapping[str, Buffer]) -> bool:
+    """Returns whether a vector of what a loop reads is a gather: its elements are no neighbours."""
     var = loop.var
-    return any(
-        coefficient(at, var) is None or any(var in variables(inner) for inner in loads(at))
-        for load in loads_in(loop.body)
-        for at in load.indices
-    )
+
+    def is_gather(load: Load) -> bool:
+        step = stride(load, var, buffers)
+        is_data = any(var in variables(inner) for at in load.indices for inner in loads(at))
+        return is_data or step is None or abs(step) > 1
+
+    return any(map(is_gather, loads_in(loop.body)))
 
 
 def _meet(loop: For, sums: Collection[str], buffers: Mapping[str, Buffer]) -> bool:
