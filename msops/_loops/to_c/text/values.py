@@ -49,7 +49,7 @@ from msops._loops.ir.ranges import (
     unwrapped_range,
 )
 from msops._loops.ir.sizes import itemsize
-from msops._loops.ir.walk import contents, expressions, statements
+from msops._loops.ir.walk import contents, expressions, loads, statements
 from msops._loops.to_c.text.dialect import Declaration, Dialect
 from msops._loops.to_c.text.helpers import fill
 from msops._loops.to_c.text.names import choose_names
@@ -577,6 +577,9 @@ class Values:
                 op="floordiv" | "truncdiv" | "mod" | "truncmod" as op, left=left, right=right
             ) if has_variable(expr) and self._range(left)[0] >= 0 and self._range(right)[0] > 0:
                 return f"({self.index(left)} {division_sign(op)} {self.index(right)})"
+            case Binary(op="min" | "max") if self.is_in_vector and loads(expr):
+                # Vectors hold twice as many of 32 bits, and what data are added to may wrap.
+                return f"(int64_t){self.value(expr)}"
             case Binary(op="min" | "max" as op, left=left, right=right) if has_variable(expr):
                 return f"{self.helper(op, 'int64')}({self.index(left)}, {self.index(right)})"
         text = self.value(expr)
