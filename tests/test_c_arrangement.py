@@ -897,6 +897,18 @@ def test_threads_share_light_steps_beside_heavy_ones(
     assert [*shared_loops(text, monkeypatch, seconds)] == shared
 
 
+def test_threads_share_a_light_loop_that_may_be_as_long_as_data_say(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = """kernel rows(x: float32[1000000], last: int32[2]) -> (y) {
+      buffer y: float32[2, 1000000]
+      parallel s in 0 .. 2 {
+        parallel k in 0 .. max(last[s], 0) { y[s, k] = sqrt(x[k]) }
+      }
+    }"""
+    assert [*shared_loops(text, monkeypatch, 1e-3)] == ["k"]
+
+
 def test_more_work_in_an_iteration_means_fewer_for_a_thread(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1067,6 +1067,21 @@ def test_vectors_clamp_distant_neighbours_in_32_bits(tmp_path, shift):
     assert "ms_max_i32(ms_min_i32(((int32_t)((uint32_t)(int32_t)j" in text
 
 
+def test_vectors_clamp_what_64_bits_alone_hold(tmp_path):
+    text = """kernel f(a: float32[40], d: uint64[2], e: int64[2]) -> (y, z) {
+  buffer y: float32[40]
+  buffer z: float32[40]
+  parallel j in 0 .. 40 {
+    y[j] = a[max(uint64(j), d[1])]
+    z[j] = a[max(int64(j) - 5:int64, e[0])]
+  }
+}"""
+    a = np.arange(40, dtype=np.float32)
+    d, e = np.array([0, 2**63 + 5], np.uint64), np.array([2**40, 0], np.int64)
+    y, z = run(tmp_path, text, a, d, e)
+    np.testing.assert_array_equal((y, z), np.full((2, 40), 39))
+
+
 ROWS_OF_DATA = """kernel f(first: int32[8], value: float32[5], x: float32[5]) -> (y, z) {
   buffer y: float32[7]
   buffer z: float32[5]

@@ -22,6 +22,7 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     is_innermost,
+    loads,
     rewrite_inner_loops,
     rewrite_loops,
     statements,
@@ -55,11 +56,10 @@ class _Sharing:
         """Returns a loop with its grain; None if it has less work than some seconds."""
         seconds = self._costs.iteration(loop, scope)
         trips = mean_trips(loop, scope.ranges)
-        if max(trips, 1) * seconds < least:
-            # The loops inside of it have less work still.
-            return (loop,)
-        if trips < 2:
-            return None
+        if trips < 2 or trips * seconds < least:
+            # The loops inside of it have less work still, but for those whose length is data.
+            is_light = max(trips, 1) * seconds < least and not _has_lengths_of_data(loop)
+            return (loop,) if is_light else None
         # Threads have copies of the variables that they read.
         around = scope.depths.keys() & stored_in((loop,))
         if not all(scope.buffers[name].shape for name in around):
@@ -92,6 +92,11 @@ class _Sharing:
             return self._shared(inner, around, cost.BLOCK_SECONDS / 2)
 
         return (rewrite_inner_loops(loop, scope, change, "parallel"),)
+
+
+def _has_lengths_of_data(loop: For) -> bool:
+    inner = [part for part in statements(loop.body) if isinstance(part, For)]
+    return any(loads(bound) for part in inner for bound in (part.begin, part.end))
 
 
 def _grain(seconds: float, trips: float) -> int:
