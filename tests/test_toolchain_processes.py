@@ -225,6 +225,18 @@ def test_a_lock_does_not_outlive_its_holder_in_a_forked_child(
         holder.communicate()
 
 
+def test_builds_whose_keys_begin_alike_run_at_once(tmp_path: Path) -> None:
+    store, is_inside = ObjectStore(tmp_path, "test"), threading.Event()
+
+    def work() -> None:
+        with store.lock("abcd" + "0" * 60):
+            is_inside.set()
+
+    with store.lock("abcf" + "0" * 60):
+        threading.Thread(target=work, daemon=True).start()
+        assert is_inside.wait(10)
+
+
 def test_a_lock_excludes_threads_and_an_old_lock_file_means_nothing(tmp_path: Path) -> None:
     (tmp_path / "locks").mkdir()
     (tmp_path / "locks" / "ab").write_text("left behind by someone")

@@ -4,7 +4,7 @@
       objects/ab/ab12.../add.so    a library, in a folder named by the SHA-256 of its content
       origins/cd/cd34.../home/...  a library that finds others through $ORIGIN (private_copy.py)
       manifests/ef/ef56....json    what builds of one source and command read and made (manifest.py)
-      locks/ef                     one of 256 files for flock; their existence means nothing
+      locks/ef56                   one of 65,536 files for flock; their existence means nothing
       generated/01/0123.../lu.c    C that msops wrote (generated.py)
       measurements/23/2345...json  times of what msops may become (measurements.py)
       scratch/x1y2/                a build under way; its owner holds a flock on it
@@ -191,7 +191,8 @@ class ObjectStore:
         with self.writing():
             folder = self.root / "locks"
             folder.mkdir(parents=True, exist_ok=True)
-            handle = os.open(folder / key[:2], os.O_RDWR | os.O_CREAT, 0o666)
+            # Builds whose keys begin alike wait for each other: with two digits, one pair in 256.
+            handle = os.open(folder / key[:4], os.O_RDWR | os.O_CREAT, 0o666)
         with _flocked(handle):
             yield
 
