@@ -75,6 +75,8 @@ class Affine:
     def wrapped(self) -> Affine:
         """Returns the sum with its numbers wrapped into the range of the dtype."""
         low, high = dtype_range(self.dtype)
+        if all(low <= value <= high for value in (self.constant, *self.terms.values())):
+            return self
 
         def wrap(value: int) -> int:
             return (value - low) % (high - low + 1) + low

@@ -242,18 +242,19 @@ class Scope:
         """Returns the scope of each body of a statement in this scope."""
         match stmt:
             case For():
-                return (with_parts(self, path=(*self.path, with_parts(stmt, body=())), outer=self),)
+                return (self._under(with_parts(stmt, body=())),)
             case If(condition=condition):
                 holds = with_parts(stmt, then=(), otherwise=())
                 fails = with_parts(holds, condition=Unary("not", condition, "bool"))
-                return tuple(
-                    with_parts(self, path=(*self.path, part), outer=self) for part in (holds, fails)
-                )
+                return self._under(holds), self._under(fails)
             case Local(buffer=buffer):
                 buffers = {**self.buffers, buffer.name: buffer}
                 depths = {**self.depths, buffer.name: len(self.loops)}
-                return (with_parts(self, buffers=buffers, depths=depths, outer=self),)
+                return (Scope(buffers, self.path, depths, self, self.contents),)
         return ()
+
+    def _under(self, part: For | If) -> Scope:
+        return Scope(self.buffers, (*self.path, part), self.depths, self, self.contents)
 
 
 def visit(kernel: Kernel) -> list[tuple[Stmt, Scope]]:
