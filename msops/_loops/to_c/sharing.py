@@ -57,7 +57,7 @@ class _Sharing:
         seconds = self._costs.iteration(loop, scope)
         trips = mean_trips(loop, scope.ranges)
         if trips < 2 or trips * seconds < least:
-            # The loops inside of it have less work still, but for those whose length is data.
+            # The loops inside of it have even less work, except those whose length is data.
             is_light = max(trips, 1) * seconds < least and not _has_lengths_of_data(loop)
             return (loop,) if is_light else None
         # Threads have copies of the variables that they read.

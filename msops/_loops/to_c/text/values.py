@@ -578,7 +578,7 @@ class Values:
             ) if has_variable(expr) and self._range(left)[0] >= 0 and self._range(right)[0] > 0:
                 return f"({self.index(left)} {division_sign(op)} {self.index(right)})"
             case Binary(op="min" | "max", dtype="int32") if self.is_in_vector and loads(expr):
-                # Vectors hold twice as many of 32 bits, and what data are added to may wrap.
+                # A sum with data is one of 32 bits, as it may wrap: vectors hold twice as many.
                 return f"(int64_t){self.value(expr)}"
             case Binary(op="min" | "max" as op, left=left, right=right) if has_variable(expr):
                 return f"{self.helper(op, 'int64')}({self.index(left)}, {self.index(right)})"
