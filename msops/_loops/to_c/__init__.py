@@ -50,7 +50,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     checking.py      indices that parameters hold, checked once
     workspaces.py    arrays on the stack or in workspaces
     sharing.py       loops that threads share
-    tails.py         the last iterations of short loops, in a whole vector
+    tails.py         short loops in whole vectors, of which the last two overlap
     masked_sums.py   sums whose length is data, in vectors whose last lanes may be off
     lane_sums.py     sums in variables, with a sum for each lane of a few vectors
     vectors.py       loops that run in vectors, marked for the compiler

@@ -1,25 +1,29 @@
-"""The last iterations of a short loop run in a whole vector, too, with some of those before again.
+"""Short loops run in whole vectors: the last one has some of the iterations before it again.
 
-    parallel j in 0 .. 60 {             parallel j in 0 .. 48 { b[j] = f(a, j) }
-      b[j] = f(a, j)             ->     parallel j_1 in 44 .. 60 { b[j_1] = f(a, j_1) }
-    }
+    parallel j in 0 .. 60 {             serial k in 0 .. 4 {
+      b[j] = f(a, j)             ->       parallel j in min(k * 16, 44) .. min(k * 16, 44) + 16 {
+    }                                       b[j] = f(a, j)
+                                          }
+                                        }
 
 A compiler fills whole vectors, and then perhaps a vector of half the size. The iterations that are
-left run one by one, each in the time of a whole vector. Iterations that read nothing of what the
-loop stores may run twice.
+left run one by one, each in the time of a whole vector. It also writes the body three times, which
+takes it long. Iterations that read nothing of what the loop stores may run twice.
 """
 
 from __future__ import annotations
 
+import functools
+
 from msops._base import processor
-from msops._loops.analysis.costs import arithmetic, fixed_span
+from msops._loops.analysis.costs import fixed_span
 from msops._loops.ir.building import integer
-from msops._loops.ir.names import unique_names
-from msops._loops.ir.nodes import For, Kernel, Stmt, Store
-from msops._loops.ir.operators import is_float
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import For, Kernel, Stmt, Store, Var
 from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import (
     Scope,
+    buffers_of,
     declared_in,
     is_innermost,
     loads_in,
@@ -29,41 +33,57 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
+from msops._loops.to_c.blocks import index
+from msops._loops.to_c.reordering import gcc_confuses_elements
+from msops._loops.to_c.work import work
 
-_FEWEST_OPERATIONS = 8
-"""Operations of an iteration; with fewer, the rest costs little beside the loop itself."""
-_MOST_STATEMENTS = 64
-"""Statements that are worth a second copy."""
+_OVERHEAD = 2
+"""Operations that it takes to find the first iteration of a vector, and the elements there."""
+_MANY_OPERATIONS = 64
+"""Operations of an iteration beside which these are nothing; that it is written once saves time of
+a compiler."""
 _MOST_AGAIN = 1 / 8
 """The part of the iterations that may run again, in case that a compiler finds no vectors."""
 
 
 def fill_last_vectors(kernel: Kernel) -> Kernel:
-    """Returns the kernel with such loops in two."""
-    filled = rewrite_loops(kernel, _in_whole_vectors, "parallel")
-    return kernel if filled is kernel else simplify(unique_names(filled))
+    """Returns the kernel with such loops in vectors."""
+    names = Names(kernel)
+    buffers = functools.cache(lambda: buffers_of(kernel))
+
+    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        vectors = _in_whole_vectors(loop, names)
+        if vectors is None or gcc_confuses_elements(loop, scope, buffers()):
+            return None
+        return vectors
+
+    filled = rewrite_loops(kernel, change, "parallel")
+    return kernel if filled is kernel else simplify(filled)
 
 
-def _in_whole_vectors(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+def _in_whole_vectors(loop: For, names: Names) -> tuple[Stmt, ...] | None:
     """Returns what replaces a loop; None if it stays."""
     span = fixed_span(loop)
-    inside = statements(loop.body)
-    if span is None or not is_innermost(loop) or len(inside) > _MOST_STATEMENTS:
-        return None
-    values = [stmt.value for stmt in inside if isinstance(stmt, Store)]
-    if sum(map(arithmetic, values)) < _FEWEST_OPERATIONS or not _may_run_again(loop):
+    if span is None or loop.grain or not is_innermost(loop) or not _may_run_again(loop):
         return None
     lanes = _lanes(loop)
     begin, end = span
-    left = (end - begin) % lanes
-    # Compilers run half a vector of the rest in a vector of half the size.
-    alone = left % max(1, lanes // 2)
-    if alone < 2 or lanes - left > _MOST_AGAIN * (end - begin):
+    whole, left = divmod(end - begin, lanes)
+    if not whole or not left or lanes - left > _MOST_AGAIN * (end - begin):
         return None
-    return (
-        with_parts(loop, end=integer(end - left)),
-        with_parts(loop, begin=integer(end - lanes)),
-    )
+    # Compilers run half a vector of the rest in a vector of half the size.
+    halves, alone = divmod(left, lanes // 2)
+    operations = work(statements(loop.body))
+    saved = (halves + alone - 1) * operations
+    if saved <= _OVERHEAD * (whole + 1) and operations < _MANY_OPERATIONS:
+        return None
+    block = names.fresh(f"{loop.var}_block")
+    first = index("add", integer(begin), index("mul", Var(block), integer(lanes)))
+    first = index("min", first, integer(end - lanes))
+    # A compiler would unroll a loop without a mark before it looks for vectors.
+    end_of_vector = index("add", first, integer(lanes))
+    vector = with_parts(loop, begin=first, end=end_of_vector, vector="simd")
+    return (For(block, integer(0), integer(whole + 1), (vector,), location=loop.location),)
 
 
 def _may_run_again(loop: For) -> bool:
@@ -77,6 +97,4 @@ def _lanes(loop: For) -> int:
     dtypes = {load.dtype for load in loads_in(loop.body)}
     dtypes |= {stmt.value.dtype for stmt in statements(loop.body) if isinstance(stmt, Store)}
     sizes = {itemsize(dtype) for dtype in dtypes}
-    if len(sizes) != 1 or not all(map(is_float, dtypes)):
-        return 1
-    return processor.vector_bytes() // sizes.pop()
+    return processor.vector_bytes() // sizes.pop() if len(sizes) == 1 else 1

@@ -50,11 +50,16 @@ table took 1.4 ns, and 11 ns as a vector."""
 
 
 def mark_vectors(kernel: Kernel) -> Kernel:
-    """Returns the kernel with the form of each innermost loop that runs in vectors."""
+    """Returns the kernel with the form of each innermost loop that runs in vectors.
+
+    Those that have one keep it.
+    """
     buffers = functools.cache(lambda: buffers_of(kernel))
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        if not may_run_in_vectors(loop) or gcc_confuses_elements(loop, scope, buffers()):
+        if loop.vector or not may_run_in_vectors(loop):
+            return None
+        if gcc_confuses_elements(loop, scope, buffers()):
             return None
         form: VectorForm = "simd" if _is_peeled(loop) else "ivdep"
         if loop.kind == "reduction":
