@@ -195,6 +195,27 @@ def test_short_rows_have_short_vectors(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "local part: float32[8]" in lanes_of(rows(end="15"))
 
 
+TRIANGLE = """kernel triangle(a: float32[48, 48]) -> (c) {{
+  buffer c: float32[48, 48]
+  serial k in 0 .. {rows} {{
+    parallel i in {begin} .. {end} {{
+      local sum: float32[] {{
+        reduction j in {begin} .. i {{ sum[] = sum[] + (a[i, j] * a[k, j]) }}
+        c[k, i] = sum[]
+      }}
+    }}
+  }}
+}}"""
+
+
+def test_rows_from_a_diagonal_are_as_long_as_their_bounds_say() -> None:
+    # In both, i and what it starts from are about the same in the mean, if taken on their own.
+    long = parse_kernel(TRIANGLE.format(rows=47, begin="(k + 1)", end=48))
+    assert "local part: float32[" in body_of(arranged_apart(sum_in_lanes, long))
+    short = parse_kernel(TRIANGLE.format(rows=12, begin="(k * 4)", end="((k * 4) + 4)"))
+    assert sum_in_lanes(short) is short
+
+
 UPDATES = (
     "sum[] = sum[] + (a[i, j] * b[j])",
     "sum[] = sum[] - (a[i, j] * b[j])",

@@ -990,6 +990,27 @@ def test_rows_that_begin_at_a_number_take_half_of_their_axis() -> None:
     assert seconds("n[n[i]]", "n[n[i] + 1]") == pytest.approx(seconds("n[i]", "n[i + 1]"), rel=0.2)
 
 
+def test_a_loop_from_a_diagonal_takes_what_its_bounds_say() -> None:
+    def seconds(rows: int, i: str, j: str) -> float:
+        return c_cost.native_seconds(
+            parse_kernel(f"""kernel nested(x: float32[400, 400]) -> (x) {{
+              serial k in 0 .. {rows} {{
+                serial i in {i} {{
+                  serial j in {j} {{
+                    x[i, j] = x[i, j] * x[k, k]
+                  }}
+                }}
+              }}
+            }}""")
+        )
+
+    # A pyramid is a sixth of the cube.
+    pyramid = seconds(400, "k .. 400", "k .. i")
+    assert pyramid == pytest.approx(seconds(400, "0 .. 400", "0 .. 67"), rel=0.4)
+    # Triangles of four rows beside the diagonal.
+    assert seconds(100, "(k * 4) .. ((k * 4) + 4)", "(k * 4) .. i") < 0.01 * pyramid
+
+
 def test_a_sum_of_data_dependent_length_takes_the_same_with_proven_indices() -> None:
     def seconds(k: str) -> float:
         return c_cost.native_seconds(

@@ -83,6 +83,41 @@ def _sample(span: Range, number: int) -> Range:
     return (value, value)
 
 
+def nested_trips(loop: For, scope: Scope) -> float:
+    """Returns what `mean_trips` does, also of `j in k .. i` in a loop `i in k .. n`.
+
+    The ranges of i and k do not say that i is not before k, so their means are about the same.
+
+    Args:
+      loop: the loop.
+      scope: that around it.
+    """
+    begin, end = range_of(loop.begin, scope.ranges), range_of(loop.end, scope.ranges)
+    total = _linear(_span(loop.begin, loop.end))
+    if begin[1] <= end[0] or total is None:
+        return mean_trips(loop, scope.ranges)
+    for outer in reversed(scope.loops):
+        factor = total.pop(outer.var, 0.0)
+        if not factor:
+            continue
+        low, high = scope.ranges[outer.var]
+        first, last = _linear(affine(outer.begin, ())), _linear(affine(outer.end, ()))
+        if first is None or last is None:
+            first, last = {"": float(low)}, {"": high + 1.0}
+        for part in (first, last, {"": -1.0}):
+            for name, coefficient in part.items():
+                total[name] = total.get(name, 0.0) + factor / 2 * coefficient
+    return max(0.0, total.get("", 0.0))
+
+
+def _linear(total: Affine | None) -> dict[str, float] | None:
+    """Returns the coefficients of variables in a sum, and its constant by the name ""."""
+    if total is None or not all(isinstance(atom, Var) for atom in total.terms):
+        return None
+    names = {atom.name: float(c) for atom, c in total.terms.items() if isinstance(atom, Var)}
+    return {**names, "": float(total.constant)}
+
+
 def estimated_trips(loop: For, scope: Scope) -> float:
     """Returns what `mean_trips` does, or an estimate for a loop whose bounds are data.
 
@@ -98,7 +133,7 @@ def estimated_trips(loop: For, scope: Scope) -> float:
     """
     begin, end = range_of(loop.begin, scope.ranges), range_of(loop.end, scope.ranges)
     if _is_near(begin) and _is_near(end):
-        return mean_trips(loop, scope.ranges)
+        return nested_trips(loop, scope)
     sizes = [
         size
         for access in accesses_in(loop.body)

@@ -28,7 +28,7 @@ import functools
 from collections.abc import Sequence
 
 from msops._base import processor
-from msops._loops.analysis.costs import arithmetic, mean_trips
+from msops._loops.analysis.costs import arithmetic, nested_trips
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.functions import FUNCTIONS
@@ -47,7 +47,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.ranges import Ranges, range_of
+from msops._loops.ir.ranges import range_of
 from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import (
     Scope,
@@ -83,9 +83,9 @@ def sum_in_lanes(kernel: Kernel) -> Kernel:
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         scalars = {name for name in scope.depths if not scope.buffers[name].shape}
-        if form_of_reduction(loop, scope.ranges, buffers, scalars) != "simd":
+        if form_of_reduction(loop, scope, buffers, scalars) != "simd":
             return None
-        sums = _LaneSums(loop, scalars, scope.ranges, names)
+        sums = _LaneSums(loop, scalars, scope, names)
         return sums.in_lanes() if sums.may_be_in_lanes() else None
 
     summed = rewrite_loops(kernel, change, "reduction")
@@ -98,13 +98,13 @@ class _LaneSums:
     Args:
       loop: the reduction.
       scalars: the names of the scalars around it.
-      ranges: the ranges of the variables around it.
+      scope: that around it.
       names: the names of the kernel.
     """
 
-    def __init__(self, loop: For, scalars: set[str], ranges: Ranges, names: Names) -> None:
+    def __init__(self, loop: For, scalars: set[str], scope: Scope, names: Names) -> None:
         self._loop = with_parts(loop, body=_merged(loop.body))
-        self._ranges = ranges
+        self._scope = scope
         self._names = names
         self._inside = statements(self._loop.body)
         stores = [stmt for stmt in self._inside if isinstance(stmt, Store)]
@@ -128,7 +128,7 @@ class _LaneSums:
 
     def in_lanes(self) -> tuple[Stmt, ...]:
         """Returns the sums in lanes."""
-        trips = mean_trips(self._loop, self._ranges)
+        trips = nested_trips(self._loop, self._scope)
         size = itemsize(self._sums[0].dtype)
         width, least = (n // size for n in (processor.vector_bytes(), processor.LEAST_VECTOR_BYTES))
         while width > max(trips, least):
@@ -178,7 +178,7 @@ class _LaneSums:
     def _span(self) -> Expr:
         """How many iterations the loop has, not below 0."""
         span = index("sub", self._loop.end, self._loop.begin)
-        is_positive = range_of(span, self._ranges)[0] >= 0
+        is_positive = range_of(span, self._scope.ranges)[0] >= 0
         return span if is_positive else index("max", span, integer(0))
 
     def _first(self, size: int) -> Expr:

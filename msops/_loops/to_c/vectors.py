@@ -21,11 +21,10 @@ import math
 from collections.abc import Collection, Mapping
 
 from msops._loops.analysis.affine import affine
-from msops._loops.analysis.costs import fixed_trips, mean_trips
+from msops._loops.analysis.costs import fixed_trips, nested_trips
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Stmt, Store, VectorForm
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
@@ -64,7 +63,7 @@ def mark_vectors(kernel: Kernel) -> Kernel:
         form: VectorForm = "simd" if _is_peeled(loop) else "ivdep"
         if loop.kind == "reduction":
             scalars = {name for name in scope.depths if not scope.buffers[name].shape}
-            form = form_of_reduction(loop, scope.ranges, buffers(), scalars)
+            form = form_of_reduction(loop, scope, buffers(), scalars)
         return (with_parts(loop, vector=form),)
 
     return rewrite_loops(kernel, change)
@@ -114,18 +113,20 @@ def _is_peeled(loop: For) -> bool:
 
 
 def form_of_reduction(
-    loop: For, ranges: Ranges, buffers: Mapping[str, Buffer], scalars: Collection[str]
+    loop: For, scope: Scope, buffers: Mapping[str, Buffer], scalars: Collection[str]
 ) -> VectorForm:
     """Returns the form of an innermost reduction; it runs in vectors if its sums are variables.
 
     Args:
       loop: the loop.
-      ranges: the ranges of the variables around it.
+      scope: that around it.
       buffers: the buffers of the kernel, locals too, by name.
       scalars: the names of the locals around the loop that are variables of C.
     """
-    sums = {name: update for (name, _), update in fixed_updates(loop, ranges, buffers).items()}
-    trips = mean_trips(loop, ranges)
+    sums = {
+        name: update for (name, _), update in fixed_updates(loop, scope.ranges, buffers).items()
+    }
+    trips = nested_trips(loop, scope)
     if trips < _FEW_TRIPS or not sums.keys() <= set(scalars):
         return ""
     if _meet(loop, set(sums), buffers) or (trips <= _FEW_PICKED and _picks(loop, buffers)):
