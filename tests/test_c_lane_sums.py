@@ -214,6 +214,8 @@ def test_rows_from_a_diagonal_are_as_long_as_their_bounds_say() -> None:
     assert "local part: float32[" in body_of(arranged_apart(sum_in_lanes, long))
     short = parse_kernel(TRIANGLE.format(rows=12, begin="(k * 4)", end="((k * 4) + 4)"))
     assert sum_in_lanes(short) is short
+    band = parse_kernel(TRIANGLE.format(rows=47, begin="max(k - 8, 0)", end="k"))
+    assert sum_in_lanes(band) is band
 
 
 UPDATES = (

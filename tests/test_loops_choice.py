@@ -1009,6 +1009,8 @@ def test_a_loop_from_a_diagonal_takes_what_its_bounds_say() -> None:
     assert pyramid == pytest.approx(seconds(400, "0 .. 400", "0 .. 67"), rel=0.4)
     # Triangles of four rows beside the diagonal.
     assert seconds(100, "(k * 4) .. ((k * 4) + 4)", "(k * 4) .. i") < 0.01 * pyramid
+    band = seconds(400, "max(k - 9, 0) .. k", "max(k - 9, 0) .. i")
+    assert band == pytest.approx(seconds(400, "0 .. 9", "0 .. 4"), rel=0.2)
 
 
 def test_a_sum_of_data_dependent_length_takes_the_same_with_proven_indices() -> None:

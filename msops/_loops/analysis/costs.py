@@ -86,36 +86,24 @@ def _sample(span: Range, number: int) -> Range:
 def nested_trips(loop: For, scope: Scope) -> float:
     """Returns what `mean_trips` does, also of `j in k .. i` in a loop `i in k .. n`.
 
-    The ranges of i and k do not say that i is not before k, so their means are about the same.
+    The ranges of i and k do not say that i is not before k, nor how far it is from there.
 
     Args:
       loop: the loop.
       scope: that around it.
     """
     begin, end = range_of(loop.begin, scope.ranges), range_of(loop.end, scope.ranges)
-    total = _linear(_span(loop.begin, loop.end))
-    if begin[1] <= end[0] or total is None:
-        return mean_trips(loop, scope.ranges)
-    for outer in reversed(scope.loops):
-        factor = total.pop(outer.var, 0.0)
-        if not factor:
-            continue
-        low, high = scope.ranges[outer.var]
-        first, last = _linear(affine(outer.begin, ())), _linear(affine(outer.end, ()))
-        if first is None or last is None:
-            first, last = {"": float(low)}, {"": high + 1.0}
-        for part in (first, last, {"": -1.0}):
-            for name, coefficient in part.items():
-                total[name] = total.get(name, 0.0) + factor / 2 * coefficient
-    return max(0.0, total.get("", 0.0))
-
-
-def _linear(total: Affine | None) -> dict[str, float] | None:
-    """Returns the coefficients of variables in a sum, and its constant by the name ""."""
-    if total is None or not all(isinstance(atom, Var) for atom in total.terms):
-        return None
-    names = {atom.name: float(c) for atom, c in total.terms.items() if isinstance(atom, Var)}
-    return {**names, "": float(total.constant)}
+    if begin[1] <= end[0] and not any(map(_is_bent, (loop.begin, loop.end))):
+        return _mean(begin, end)
+    total = 0.0
+    for sample in range(_SAMPLES):
+        point = dict(scope.ranges)
+        for depth, outer in enumerate(scope.loops):
+            low, past = range_of(outer.begin, point)[0], range_of(outer.end, point)[1]
+            if low < past:
+                point[outer.var] = _sample((low, past - 1), sample * (2 * depth + 1))
+        total += _mean(range_of(loop.begin, point), range_of(loop.end, point))
+    return total / _SAMPLES
 
 
 def estimated_trips(loop: For, scope: Scope) -> float:
