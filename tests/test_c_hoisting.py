@@ -202,6 +202,7 @@ def test_elements_of_a_stored_array_are_held_if_others_are_stored(
     "parts",
     [
         {"value": "t[i + 3, 1]"},
+        {"value": "t[min(max(n[i + 3], 0), 7), 1]"},
         {"value": "t[i, j % 3]"},
         {"value": "kept[i, 1]", "before": "kept[i, j % 3] = x[i, j]", "kind": "serial"},
         {"value": "t[i, 1]", "kind": "serial"},
@@ -212,7 +213,7 @@ def test_elements_of_a_stored_array_are_held_if_others_are_stored(
         {"value": "t[3, 1]", "outer": "if (n[3] > 0)"},
         {"value": "x[i, j]"},
     ],
-    ids=["may not exist", "of the loop", "stored", "in an order", "picked by what is stored",
+    ids=["may not exist", "picked by what may not", "of the loop", "stored", "in an order", "picked by what is stored",
          "a local array", "an array of an iteration", "outermost", "of lanes"],
 )  # fmt: skip
 def test_other_elements_stay(parts: dict[str, str]) -> None:

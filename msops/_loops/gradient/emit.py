@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping
 from msops._loops.gradient.relations import Derivative
 from msops._loops.gradient.share import share
 from msops._loops.ir.algebra import add, both, number
+from msops._loops.ir.elements import exists
 from msops._loops.ir.nodes import Buffer, Expr, If, Load, Local, Select, Stmt, Store
-from msops._loops.ir.ranges import Ranges, exists
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import loads, map_bodies, map_expressions, rewrite
 
 

@@ -13,6 +13,7 @@ building.py    nodes whose dtype follows from their operands
 algebra.py     nodes with what is trivial left out: products with 1, sums with 0
 mirror.py      variables of loops counted from the last iteration
 walk.py        visiting and rewriting, with what is in scope
+elements.py    whether the elements exist that accesses touch
 names.py       fresh names
 sizes.py       sizes in bytes
 """

@@ -16,7 +16,6 @@ import numpy as np
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
-    Buffer,
     Cast,
     Const,
     Expr,
@@ -24,7 +23,6 @@ from msops._loops.ir.nodes import (
     FunctionCall,
     Load,
     Select,
-    Store,
     Unary,
     Var,
     Within,
@@ -161,15 +159,6 @@ def is_known(limits: Range) -> bool:
 def is_within(inner: Range, outer: Range) -> bool:
     """Returns whether one range lies in another."""
     return outer[0] <= inner[0] and inner[1] <= outer[1]
-
-
-def exists(access: Load | Store, ranges: Ranges, buffers: Mapping[str, Buffer]) -> bool:
-    """Returns whether an access is in range wherever these ranges hold, whatever is around it."""
-    shape = buffers[access.buffer].shape
-    return all(
-        is_within(range_of(index, ranges), (0, size - 1))
-        for index, size in zip(access.indices, shape, strict=True)
-    )
 
 
 def range_of_stores(values: Iterable[Expr], ranges: Ranges) -> Range | None:

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from msops._loops.ir.building import binary, integer
+from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Buffer,
@@ -33,7 +34,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.ranges import Ranges, exists
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,

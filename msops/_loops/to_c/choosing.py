@@ -17,9 +17,10 @@ import dataclasses
 from collections.abc import Mapping
 
 from msops._loops.ir.building import element_of
+from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Load, Local, Select, Stmt, Store
-from msops._loops.ir.ranges import exists, nested_ranges
+from msops._loops.ir.ranges import nested_ranges
 from msops._loops.ir.walk import (
     Scope,
     declared_in,

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -30,7 +31,6 @@ from msops._loops.ir.nodes import (
     Store,
 )
 from msops._loops.ir.operators import COMPARISONS
-from msops._loops.ir.ranges import exists
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,

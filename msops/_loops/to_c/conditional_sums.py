@@ -26,6 +26,7 @@ from collections.abc import Mapping, Set
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.algebra import number
 from msops._loops.ir.building import binary, element_of
+from msops._loops.ir.elements import exists
 from msops._loops.ir.nodes import (
     Binary,
     BinaryOp,
@@ -40,7 +41,6 @@ from msops._loops.ir.nodes import (
     Store,
 )
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import exists
 from msops._loops.ir.walk import (
     Scope,
     buffers_of,

@@ -36,6 +36,7 @@ from typing import TypeAlias
 from msops._loops.analysis.costs import CACHE_BYTES
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import integer
+from msops._loops.ir.elements import exists
 from msops._loops.ir.mirror import mirror, turned
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
@@ -52,7 +53,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import LOGICAL
-from msops._loops.ir.ranges import Ranges, exists, is_known, nested_ranges
+from msops._loops.ir.ranges import Ranges, is_known, nested_ranges
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,

@@ -34,9 +34,10 @@ from collections.abc import Mapping, Sequence
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.ir.building import integer
+from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Local, Stmt, Store, Var
-from msops._loops.ir.ranges import Ranges, exists
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     A,
     Scope,

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msops._loops.ir.building import binary
+from msops._loops.ir.elements import exists
 from msops._loops.ir.nodes import (
     Buffer,
     Const,
@@ -30,7 +31,6 @@ from msops._loops.ir.nodes import (
     Store,
 )
 from msops._loops.ir.operators import INTEGERS
-from msops._loops.ir.ranges import exists
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,

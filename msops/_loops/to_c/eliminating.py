@@ -30,10 +30,11 @@ from dataclasses import dataclass
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.building import element_of, integer
+from msops._loops.ir.elements import exists
 from msops._loops.ir.mirror import mirror
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Expr, For, Kernel, Load, Local, Stmt, Store, Var
-from msops._loops.ir.ranges import Ranges, exists
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
     loads,

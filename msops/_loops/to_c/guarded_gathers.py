@@ -18,6 +18,7 @@ from collections.abc import Mapping, Set
 
 from msops._base import processor
 from msops._loops.ir.building import binary, element_of, integer
+from msops._loops.ir.elements import exists
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -35,7 +36,6 @@ from msops._loops.ir.nodes import (
     Within,
 )
 from msops._loops.ir.operators import COMPARISONS, QUOTIENTS
-from msops._loops.ir.ranges import exists
 from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import (
     Scope,

@@ -20,9 +20,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from msops._loops.analysis.costs import fixed_trips
+from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Local, Stmt, Store
-from msops._loops.ir.ranges import exists
 from msops._loops.ir.walk import (
     Scope,
     bodies,

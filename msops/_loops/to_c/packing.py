@@ -24,6 +24,7 @@ from functools import partial
 
 from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips
 from msops._loops.ir.building import integer
+from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Binary,
@@ -38,7 +39,6 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
-from msops._loops.ir.ranges import exists
 from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import (
     declared_in,

@@ -22,6 +22,7 @@ from collections.abc import Sequence
 
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import binary
+from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     Buffer,
@@ -36,7 +37,6 @@ from msops._loops.ir.nodes import (
     Store,
 )
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import exists
 from msops._loops.ir.walk import (
     Scope,
     expressions,

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from msops._loops.analysis.updates import Update, sum_of
+from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Binary,
@@ -29,7 +30,7 @@ from msops._loops.ir.nodes import (
     Stmt,
     Store,
 )
-from msops._loops.ir.ranges import Ranges, exists, loop_range
+from msops._loops.ir.ranges import Ranges, loop_range
 from msops._loops.ir.walk import (
     Scope,
     bodies,

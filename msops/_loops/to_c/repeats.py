@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from msops._loops.analysis.boxes import Span
 from msops._loops.analysis.costs import FIRST_CACHE_BYTES, fixed_span, mean_trips
 from msops._loops.ir.building import integer
+from msops._loops.ir.elements import exists
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
@@ -43,7 +44,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import QUOTIENTS, is_float
-from msops._loops.ir.ranges import exists, range_of
+from msops._loops.ir.ranges import range_of
 from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import (
     Scope,

@@ -39,6 +39,7 @@ from collections.abc import Callable
 from msops._loops.analysis.conditions import conjuncts
 from msops._loops.analysis.costs import effort, mean_trips
 from msops._loops.ir.building import binary, element_of, integer
+from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -57,7 +58,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.ranges import dtype_range, exists
+from msops._loops.ir.ranges import dtype_range
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,

@@ -30,9 +30,10 @@ from typing import TypeVar
 from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import element_of
+from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Stmt, Store, Var
-from msops._loops.ir.ranges import exists, nested_ranges
+from msops._loops.ir.ranges import nested_ranges
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,

@@ -44,6 +44,7 @@ from msops._loops.analysis.costs import (
     window_length,
 )
 from msops._loops.ir.building import integer
+from msops._loops.ir.elements import exists
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
@@ -65,7 +66,7 @@ from msops._loops.ir.nodes import (
     Within,
 )
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import Ranges, exists, range_of
+from msops._loops.ir.ranges import Ranges, range_of
 from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import (
     Scope,

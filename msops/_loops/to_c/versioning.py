@@ -27,6 +27,7 @@ from collections.abc import Mapping, Set
 
 from msops._loops.ir.algebra import add, both
 from msops._loops.ir.building import binary
+from msops._loops.ir.elements import exists
 from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import (
     Expr,
@@ -40,7 +41,7 @@ from msops._loops.ir.nodes import (
     Var,
     Within,
 )
-from msops._loops.ir.ranges import Range, exists, is_within, range_of
+from msops._loops.ir.ranges import Range, is_within, range_of
 from msops._loops.ir.walk import (
     A,
     Scope,

@@ -14,8 +14,8 @@ what is left compilers make choices of values.
 from __future__ import annotations
 
 from msops._loops.ir.building import binary
+from msops._loops.ir.elements import exists
 from msops._loops.ir.nodes import Binary, Expr, For, Kernel, Stmt
-from msops._loops.ir.ranges import exists
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
