@@ -134,6 +134,7 @@ from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.apart import are_apart
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.checking import check_indices_ahead
+from msops._loops.to_c.clamping import load_clamped_neighbours
 from msops._loops.to_c.columns import sum_columns
 from msops._loops.to_c.compared_indices import name_compared_indices
 from msops._loops.to_c.conditional_sums import add_choices
@@ -346,6 +347,7 @@ __all__ = [
     "keep_found_elements",
     "keep_vectors_in_registers",
     "kernel_text",
+    "load_clamped_neighbours",
     "loads",
     "localise_temporaries",
     "lower_tvm",

@@ -213,8 +213,9 @@ def test_elements_of_a_stored_array_are_held_if_others_are_stored(
         {"value": "t[3, 1]", "outer": "if (n[3] > 0)"},
         {"value": "x[i, j]"},
     ],
-    ids=["may not exist", "picked by what may not", "of the loop", "stored", "in an order", "picked by what is stored",
-         "a local array", "an array of an iteration", "outermost", "of lanes"],
+    ids=["may not exist", "picked by what may not", "of the loop", "stored", "in an order",
+         "picked by what is stored", "a local array", "an array of an iteration", "outermost",
+         "of lanes"],
 )  # fmt: skip
 def test_other_elements_stay(parts: dict[str, str]) -> None:
     kernel = masked(**{"outer": "parallel i in 0 .. 8", **parts})

@@ -52,6 +52,7 @@ from msops._loops.to_c.ahead import sum_ahead
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.checking import check_indices_ahead
+from msops._loops.to_c.clamping import load_clamped_neighbours
 from msops._loops.to_c.columns import sum_columns
 from msops._loops.to_c.compared_indices import name_compared_indices
 from msops._loops.to_c.conditional_sums import add_choices
@@ -198,6 +199,7 @@ PASSES_IN_PLACE: Passes = (
     ("carry elements", carry_elements),
     ("sum in variables", sum_in_variables),
     ("choose elements", choose_elements),
+    ("load clamped neighbours", load_clamped_neighbours),
     ("add choices", add_choices),
     ("set flags by masks", set_flags_by_masks),
     ("version loops over data", version_loops_over_data),

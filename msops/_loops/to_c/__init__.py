@@ -39,6 +39,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     carrying.py      elements that one iteration hands to the next, in variables
     reductions.py    sums of innermost reductions, in variables
     element_choices.py  elements at one of two distances, by a choice of both
+    clamping.py      neighbours at distances that are data, past a border the nearest ones
     conditional_sums.py  sums of a term or zero, without a branch
     flags.py         variables that conditions on picked elements set, by masks
     versioning.py    a version with proven indices for loops whose indices depend on data
