@@ -169,6 +169,7 @@ from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.proving import prove_indices
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
+from msops._loops.to_c.rejoining import rejoin_at_pivots
 from msops._loops.to_c.repeats import compute_repeats_once
 from msops._loops.to_c.row_blocks import block_rows, enter_serial_loops
 from msops._loops.to_c.scattering import split_updates
@@ -383,6 +384,7 @@ __all__ = [
     "read_kernel",
     "read_source",
     "recording",
+    "rejoin_at_pivots",
     "result_dtype",
     "reverse",
     "rewrite_conditional_reductions",

@@ -87,6 +87,7 @@ from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.proving import prove_indices
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
+from msops._loops.to_c.rejoining import rejoin_at_pivots
 from msops._loops.to_c.repeats import compute_repeats_once
 from msops._loops.to_c.row_blocks import block_rows, enter_serial_loops
 from msops._loops.to_c.scattering import split_updates
@@ -196,6 +197,7 @@ PASSES_IN_PLACE: Passes = (
     ("put diagonals in lanes", put_diagonals_in_lanes),
     ("group terms", group_terms),
     ("jam serial loops", jam_serial_loops),
+    ("rejoin at pivots", rejoin_at_pivots),
     ("carry elements", carry_elements),
     ("sum in variables", sum_in_variables),
     ("choose elements", choose_elements),

@@ -36,6 +36,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     diagonals.py     rows that read the row before, in lanes along diagonals
     grouping.py      several terms added to an element at once
     jamming.py       rows that run in order, side by side in one loop
+    rejoining.py     loops that were split at a pivot, as one loop
     carrying.py      elements that one iteration hands to the next, in variables
     reductions.py    sums of innermost reductions, in variables
     element_choices.py  elements at one of two distances, by a choice of both
