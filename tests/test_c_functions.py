@@ -78,6 +78,41 @@ def test_functions_in_choices_are_those_of_the_vector_library(
     assert in_vectors(called(tmp_path, text)) == found
 
 
+BRANCH = """kernel branch(x: float64[1000], a: float64[1000]) -> (y, z) {{
+  buffer y: float64[1000]
+  buffer z: float64[1000]
+  parallel i in 0 .. 1000 {{
+    if (x[i] > 1.0:float64) {{
+      local t: float64[] {{
+        t[] = {value}
+        y[i] = t[] * t[]
+        z[i] = t[]
+      }}
+    }} else {{
+      y[i] = a[i]
+    }}
+  }}
+}}"""
+
+
+@needs_vector_library
+@pytest.mark.parametrize(
+    ("value", "found"),
+    [
+        ("exp(a[i])", {"exp"}),
+        ("sin(a[i]) * 2.0:float64", {"sin"}),
+        ("atan2(a[i], x[i]) + tan(a[i])", {"atan2", "tan"}),
+        # Numbers out of the domain take the vector library long.
+        ("log(a[i])", set()),
+        ("acosh(a[i])", set()),
+    ],
+)
+def test_functions_under_conditions_are_those_of_the_vector_library(
+    tmp_path: Path, value: str, found: set[str]
+) -> None:
+    assert in_vectors(called(tmp_path, BRANCH.format(value=value))) == found
+
+
 def test_lanes_that_do_not_use_a_function_compute_it_of_another_number() -> None:
     """The vector library computes NaN, infinities and numbers out of range lane by lane."""
 

@@ -13,6 +13,7 @@ from msops._loops.ir.nodes import (
     Buffer,
     Expr,
     For,
+    FunctionCall,
     Kernel,
     Load,
     Local,
@@ -97,6 +98,14 @@ class CPrinter(Statements):
         """Returns the lines inside a loop."""
         outer = self.values.lane_bytes
         if stmt.vector and not outer:
+            parts = [
+                part
+                for inner in statements(stmt.body)
+                for whole in own_expressions(inner)
+                for part in expressions(whole)
+            ]
+            calls = (part.function for part in parts if isinstance(part, FunctionCall))
+            self.values.called = frozenset(calls)
             touched = {self._buffers[access.buffer] for access in accesses_in(stmt.body)}
             self.values.lane_bytes = max(itemsize(buffer.dtype) for buffer in touched)
         lines = super().loop_body(stmt)

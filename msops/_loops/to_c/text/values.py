@@ -109,6 +109,7 @@ class Values:
       check_bounds: an index out of range is an error of the run.
       chooses_calls: whether a loop in vectors calls functions of which lanes may not use the value.
       lane_bytes: of the widest elements of the loop in vectors around; 0 outside of such a loop.
+      called: the functions that this loop calls.
     """
 
     def __init__(
@@ -146,6 +147,7 @@ class Values:
         self.chooses_calls = False
         self._chosen: list[str] = []
         self.lane_bytes = 0
+        self.called: frozenset[str] = frozenset()
 
     @property
     def is_in_vector(self) -> bool:
@@ -419,7 +421,9 @@ class Values:
         )
 
     def _own(self, function: str, arity: int, dtype: str) -> Declaration | None:
-        return self._dialect.function(function, arity, dtype, is_in_vector=self.is_in_vector)
+        return self._dialect.function(
+            function, arity, dtype, is_in_vector=self.is_in_vector, beside=self.called
+        )
 
     def _formula(self, formula: str, values: Mapping[str, str], dtype: str) -> str:
         """Returns a formula of float32 or float64 values as a C expression."""
