@@ -15,7 +15,7 @@ from random_examples import examples
 from test_c_arrangement import arranged_apart
 from test_c_carrying import lines_of
 
-PATHS = """kernel paths(q: {dtype}[20, 20]) -> (p) {{
+PATHS = """kernel paths(q: {dtype}[20, 20], n: uint8[20]) -> (p) {{
   buffer p: {dtype}[20, 20]
   parallel a in 0 .. 20 {{ parallel b in 0 .. 20 {{ p[a, b] = q[a, b] }} }}
   serial k in {steps} {{
@@ -62,6 +62,7 @@ def test_the_parts_of_a_row_are_one_loop() -> None:
         {"next": "(k + 2)"},
         {"next": "k"},
         {"pivot": "7", "next": "8"},
+        {"pivot": "min(int32(n[i]), 18)", "next": "(min(int32(n[i]), 18) + 1)"},
         {"begin": "k", "pivot": "(k - 1)", "next": "k"},
         {"end": "k"},
         {"store": "p[i, J] = p[i, J] + q[i, J]"},
@@ -74,7 +75,7 @@ def test_the_parts_of_a_row_are_one_loop() -> None:
         {"at": "p[i, k] = p[i, k] + 1.0:float32"},
     ],
     ids=["in an order", "the row may be that of the pivot", "one is left out", "one runs twice",
-         "a number", "it may begin after the pivot", "it may end before", "no pivot",
+         "a number", "data", "it may begin after the pivot", "it may end before", "no pivot",
          "a third element", "elements of others", "backwards", "a diagonal", "before is another",
          "after is another", "the pivot is another"],
 )  # fmt: skip
@@ -110,8 +111,9 @@ def test_whole_rows_mean_the_same(dtype: str, store: str, pivot: str, **parts: s
     after = arranged_apart(rejoin_at_pivots, kernel)
     assert after is not kernel
     q = np.random.default_rng(0).integers(-9, 9, (20, 20)).astype(dtype)
+    inputs = [q, np.ones(20, np.uint8)]
     with np.errstate(all="ignore"):
-        np.testing.assert_array_equal(interpret(after, [q]), interpret(kernel, [q]))
+        np.testing.assert_array_equal(interpret(after, inputs), interpret(kernel, inputs))
 
 
 def test_c_computes_what_the_interpreter_does(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 
 from msops._loops.ir.building import binary, element_of
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Buffer, Const, Expr, For, Kernel, Load, Select, Stmt, Store, Var
+from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Select, Stmt, Store, Var
 from msops._loops.ir.walk import (
     Scope,
     loads,
@@ -94,7 +94,10 @@ def _is_split(before: For, at: Store, after: For, scope: Scope) -> bool:
     Of what it stores an iteration may read its own element, the pivot, and what none of them store.
     """
     (store,), pivot, ranges = before.body, before.end, scope.ranges
-    if not isinstance(store, Store) or before.hint == "serial" or isinstance(pivot, Const):
+    if not isinstance(store, Store) or before.hint == "serial":
+        return False
+    # Nor may a store change where the pivot is.
+    if not variables(pivot) or loads(pivot):
         return False
     moving = [axis for axis, i in enumerate(store.indices) if before.var in variables(i)]
     if len(moving) != 1 or store.indices[moving[0]] != Var(before.var):
