@@ -1044,11 +1044,11 @@ def test_offsets_of_picked_elements_are_of_32_bits_where_these_are_enough(tmp_pa
     assert f"(int64_t){by.format(2**20)} + (int64_t)ms_clamp_i32(c[i], 8) * 256" in far
 
 
-SHIFTED = """kernel f(a: float32[9, 40], d: int32[2]) -> (y) {
+SHIFTED = """kernel f(a: float32[9, 40], d: int32[9], e: int32[40]) -> (y) {
   buffer y: float32[9, 40]
   parallel i in 0 .. 9 {
     parallel j in 0 .. 40 {
-      y[i, j] = a[max(min(i + d[0], 8), 0), max(min(j + d[1], 39), 0)]
+      y[i, j] = a[max(min(i + d[i], 8), 0), max(min(j + e[j], 39), 0)]
     }
   }
 }"""
@@ -1057,10 +1057,13 @@ SHIFTED = """kernel f(a: float32[9, 40], d: int32[2]) -> (y) {
 @pytest.mark.parametrize("shift", [(0, -3), (2, 38), (-(2**31), 2**31 - 1), (2**31 - 4, -40)])
 def test_vectors_clamp_distant_neighbours_in_32_bits(tmp_path, shift):
     a = np.random.default_rng(0).standard_normal((9, 40), np.float32)
-    d = np.array(shift, np.int32)
+    d, e = (np.full(n, by, np.int32) for n, by in zip(a.shape, shift, strict=True))
+    e[::7] = 3
     # The sums wrap, as sums of int32 do.
-    rows, columns = (np.arange(n, dtype=np.int32) + by for n, by in zip(a.shape, d, strict=True))
-    (y,) = run(tmp_path, SHIFTED, a, d)
+    rows, columns = (
+        np.arange(n, dtype=np.int32) + by for n, by in zip(a.shape, (d, e), strict=True)
+    )
+    (y,) = run(tmp_path, SHIFTED, a, d, e)
     expected = a[np.clip(rows, 0, 8)[:, None], np.clip(columns, 0, 39)]
     np.testing.assert_array_equal(y, expected)
     text = printed(prepared(parse_kernel(SHIFTED))).text
