@@ -19,7 +19,7 @@ from msops._base import processor
 
 pytestmark = pytest.mark.usefixtures("avx")
 
-ROWS = """kernel rows(a: {dtype}[8, 20], d: {whole}[3], e: {whole}[20], n: int8[8]) -> (y) {{
+ROWS = """kernel rows(a: {dtype}[8, {size}], d: {whole}[3], e: {whole}[20], n: int8[8]) -> (y) {{
   buffer y: {dtype}[8, 20]
   parallel i in 0 .. 8 {{
     {kind} j in {begin} .. 20 {{
@@ -29,8 +29,9 @@ ROWS = """kernel rows(a: {dtype}[8, 20], d: {whole}[3], e: {whole}[20], n: int8[
   }}
 }}"""
 PARTS = {
-    "dtype": "int32", "whole": "int32", "kind": "parallel", "begin": "0", "before": "",
-    "row": "min(max(i + d[0], 0), 7)", "column": "min(max(j + d[1], 0), 19)", "after": "",
+    "dtype": "int32", "size": "20", "whole": "int32", "kind": "parallel", "begin": "0",
+    "before": "", "row": "min(max(i + d[0], 0), 7)", "column": "min(max(j + d[1], 0), 19)",
+    "after": "",
 }  # fmt: skip
 
 
@@ -69,6 +70,7 @@ def test_a_neighbour_is_read_between_the_borders(column: str, position: str) -> 
         {"column": "min(max((2 * j) + d[1], 0), 19)"},
         {"column": "min(max(j * d[1], 0), 19)"},
         {"column": "min(max(j + d[1], 0), 18)"},
+        {"column": "uint8(min(max(j + d[1], 0), 999))", "size": "1000"},
         {"column": "min(max(j + d[1], 1), 19)"},
         {"column": "min(max(j + d[i], 0), 19)"},
         {"row": "i + d[0]"},
@@ -80,6 +82,7 @@ def test_a_neighbour_is_read_between_the_borders(column: str, position: str) -> 
         {"before": "if (e[j] > 0) { y[i, j] = a[ROW, COLUMN] }"},
     ],
     ids=["a number", "data of each", "every second one", "a product", "before the last one",
+         "one that may wrap",
          "after the first one", "a distance that may not exist", "a row that may not exist",
          "a row of each", "a row picked by what may not exist", "what changes", "in an order",
          "two bytes", "under a condition"],

@@ -23,6 +23,7 @@ from collections.abc import Mapping, Set
 from dataclasses import replace
 
 from msops._base import processor
+from msops._loops.analysis.affine import INDEX_DTYPES
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names
@@ -120,7 +121,8 @@ def _clamped_in(loop: For, inside: Scope, buffers: Mapping[str, Buffer]) -> dict
 def _clamped(index: Expr, size: int) -> Expr | None:
     """Returns the position of which an index is the nearest one of an axis; None for others."""
     match index:
-        case Cast(operand=operand):
+        # Into a narrower dtype an index could wrap.
+        case Cast(operand=operand, dtype=dtype) if dtype in INDEX_DTYPES:
             return _clamped(operand, size)
         case Binary("min", Binary("max", position, Const(value=0)), Const(value=last)):
             return position if last == size - 1 else None

@@ -9,7 +9,8 @@
     }
 
 `split_at_pivots` did so to find out that the parts are parallel. In short rows most of their
-iterations fill no vector. The whole row does, and a choice by its number takes little.
+iterations fill no vector. The whole row does. Each of its iterations chooses the pivot's old or
+new value, which takes little.
 """
 
 from __future__ import annotations
