@@ -17,7 +17,6 @@ from loop_corpus import CORPUS, specialised
 from loop_idioms import idioms
 from loop_ir import (
     FLAGS,
-    GCC_FLAGS,
     PASSES_TO_C,
     PASSES_TO_CUDA,
     Kernel,
@@ -26,6 +25,7 @@ from loop_ir import (
     check_bounds,
     facts_of,
     find_unwritten,
+    gcc_flags,
     interpret,
     kernel_text,
     parse_kernel,
@@ -410,7 +410,7 @@ def is_vectorised(folder: Path, kernel: Kernel) -> bool:
     source = folder / "kernel.c"
     source.write_text(printed(kernel).text)
     command = ["gcc", "-O3", "-c", "-o", "kernel.o", source.name]
-    command += [*FLAGS, *GCC_FLAGS, "-fopt-info-vec"]
+    command += [*FLAGS, *gcc_flags(), "-fopt-info-vec"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
     return "loop vectorized" in done.stderr
 

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import functools
 import re
+from pathlib import Path
 
 LEAST_VECTOR_BYTES = 16
 """Bytes of the vector registers that every processor has."""
+
+_SLOW_GATHERS = Path("/sys/devices/system/cpu/vulnerabilities/gather_data_sampling")
 
 
 @functools.cache
@@ -27,3 +30,16 @@ def vector_bytes() -> int:
     """Returns the bytes of the widest vector register: 64 with AVX-512, 32 with AVX, else 16."""
     features = processor_description().split()
     return 64 if "avx512f" in features else 32 if "avx" in features else LEAST_VECTOR_BYTES
+
+
+@functools.cache
+def has_quick_gathers() -> bool:
+    """Returns whether an instruction that gathers a vector beats loads one by one.
+
+    So it is on Intel's processors with AVX-512 from Sapphire Rapids on. Those before leak what they
+    gather, and the fix in their microcode makes them wait; Linux lists which.
+    """
+    words = processor_description().split()
+    if "GenuineIntel" not in words or "avx512f" not in words:
+        return False
+    return _SLOW_GATHERS.exists() and _SLOW_GATHERS.read_text().strip() == "Not affected"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from msops._base import processor
 from msops._base.building import Build
 from msops._toolchain.builder import build_recorded
 from msops._toolchain.compilers import find_compiler
@@ -35,7 +36,7 @@ FLAGS = (
     "-lgcc",
 )
 
-GCC_FLAGS = (
+_GCC_FLAGS = (
     # A jump past a comparison whose outcome is known splits a chain of choices into paths: a vector
     # of max(min(x, 6), 0) takes three times the instructions, and some chains stay scalar.
     "-fno-thread-jumps",
@@ -55,7 +56,24 @@ GCC_FLAGS = (
 )
 """What gcc alone knows: other compilers refuse a flag that they do not know."""
 
+_GATHERING_FLAGS = (
+    # A gcc older than the processor does without gathers. One that knows it has vectors of half the
+    # width, for the sake of programs with few vectors: loops then take 1.1 times as long.
+    "-mtune=generic",
+    "-mtune-ctrl=use_gather",
+    "-mprefer-vector-width=512",
+)
+"""What gcc also gets for a processor with quick gathers.
+
+Sums over sparse rows take 0.6 to 0.75 of the time, tables that data index 0.2 to 0.8.
+"""
+
 _memos: dict[tuple[object, ...], Library] = {}
+
+
+def gcc_flags() -> tuple[str, ...]:
+    """Returns the flags that gcc gets beside those of every compiler, for this processor."""
+    return (*_GCC_FLAGS, *_GATHERING_FLAGS) if processor.has_quick_gathers() else _GCC_FLAGS
 
 
 @retried
@@ -77,7 +95,7 @@ def build_generated(text: str, name: str, who: str) -> Library:
     source = store_source(text, f"{name}.c", who)
     with kept(source, who):
         is_gcc = find_compiler(C, FLAGS, source, who).is_gcc
-        flags = (*FLAGS, *GCC_FLAGS) if is_gcc else FLAGS
+        flags = (*FLAGS, *gcc_flags()) if is_gcc else FLAGS
         built, content, _, _ = build_recorded(source, Build(flags=flags), (), who)
     functions = parse_elf(content, built.path, who).functions
     library = Library(built.hash, built.name, built.path, None, False, functions, False)
