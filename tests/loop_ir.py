@@ -129,6 +129,7 @@ from msops._loops.to_c import CSource, alternating, c_source, fusing, partial_su
 from msops._loops.to_c import columns as c_columns
 from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c import transposing as c_transposing
+from msops._loops.to_c import triangles as c_triangles
 from msops._loops.to_c.ahead import sum_ahead
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.apart import are_apart
@@ -183,6 +184,7 @@ from msops._loops.to_c.tables import tabulate_values
 from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.transposing import transpose_factors
+from msops._loops.to_c.triangles import block_triangles
 from msops._loops.to_c.unrolling import unroll_short_loops
 from msops._loops.to_c.vectors import mark_vectors
 from msops._loops.to_c.versioning import version_loops_over_data
@@ -284,6 +286,7 @@ __all__ = [
     "ascend",
     "batched",
     "block_rows",
+    "block_triangles",
     "body_text",
     "build_generated",
     "build_jax",
@@ -291,6 +294,7 @@ __all__ = [
     "c_cost",
     "c_source",
     "c_transposing",
+    "c_triangles",
     "carry_elements",
     "check_bounds",
     "check_indices_ahead",

@@ -101,6 +101,7 @@ from msops._loops.to_c.tables import tabulate_values
 from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.transposing import transpose_factors
+from msops._loops.to_c.triangles import block_triangles
 from msops._loops.to_c.unrolling import unroll_short_loops
 from msops._loops.to_c.vectors import mark_vectors
 from msops._loops.to_c.versioning import version_loops_over_data
@@ -187,6 +188,7 @@ PASSES_IN_PLACE: Passes = (
     ("tile crossing loops", tile_crossing_loops),
     ("interchange updates", interchange_updates),
     ("tile products", tile_products),
+    ("block triangles", block_triangles),
     ("separate rows", separate_rows),
     ("split reductions", split_reductions),
     ("partition rows", partition_rows),

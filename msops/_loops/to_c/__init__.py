@@ -29,6 +29,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     tiling.py        tiles of two parallel loops that cross through memory
     interchange.py   interchange of loops so that each sum is completed before the next
     products.py      tiles of registers for sums that share what they read
+    triangles.py     rows that read all rows before them, block by block
     separating.py    loops that add to rows beside their own, split for threads
     partial_sums.py  long reductions, split into partial sums for threads
     searching.py     searches for an extreme element, in loops of their own and in lanes
