@@ -122,10 +122,12 @@ from msops._loops.pipeline import (
     adjoint,
     analyse,
     facts_of,
+    with_borders,
 )
 from msops._loops.pipeline import run as run_passes
 from msops._loops.specialisation import Specialisation, Stages
 from msops._loops.to_c import CSource, alternating, c_source, fusing, partial_sums, strided_sums
+from msops._loops.to_c import borders as c_borders
 from msops._loops.to_c import columns as c_columns
 from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c import transposing as c_transposing
@@ -290,6 +292,7 @@ __all__ = [
     "body_text",
     "build_generated",
     "build_jax",
+    "c_borders",
     "c_columns",
     "c_cost",
     "c_source",
@@ -433,6 +436,7 @@ __all__ = [
     "version_ragged_rows",
     "visit",
     "widen_sums",
+    "with_borders",
     "write_exact_indices",
     "write_fresh_results",
     "write_out_stages",

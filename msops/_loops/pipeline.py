@@ -11,6 +11,7 @@ With ``MSOPS_DEBUG=ir`` every stage is printed to stderr.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -50,6 +51,7 @@ from msops._loops.passes.version_ragged_rows import version_ragged_rows
 from msops._loops.passes.write_out_stages import write_out_stages
 from msops._loops.to_c.ahead import sum_ahead
 from msops._loops.to_c.alternating import alternate_arrays
+from msops._loops.to_c.borders import zero_borders
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.checking import check_indices_ahead
 from msops._loops.to_c.clamping import load_clamped_neighbours
@@ -354,6 +356,14 @@ def _by_its_names(
     found = (*check_bounds(whole).findings, *find_unwritten(whole).findings)
     of_loops = {(each.kind, each.location): each for each in found}
     return tuple(dict.fromkeys(of_loops.get((each.kind, each.location), each) for each in findings))
+
+
+def with_borders(known: Analysis) -> Analysis:
+    """Returns what is known of a kernel that begins with zeros around what it writes of results."""
+    kernel, names = zero_borders(known.kernel, known.overwritten)
+    if kernel is known.kernel:
+        return known
+    return dataclasses.replace(known, kernel=kernel, overwritten=known.overwritten | names)
 
 
 def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, frozenset[str]]:

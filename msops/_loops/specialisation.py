@@ -152,7 +152,13 @@ class Stages:
     def arranged(self) -> Kernel:
         """The loops as they are printed as C."""
         passes = pipeline.PASSES_IN_PLACE if self._is_in_place else pipeline.PASSES_TO_C
-        return pipeline.run(self.analysis.kernel, passes)
+        return pipeline.run(self.analysis_for_c.kernel, passes)
+
+    @functools.cached_property
+    def analysis_for_c(self) -> pipeline.Analysis:
+        """Facts about the kernel that C is printed from."""
+        # Zeros ahead would overwrite a parameter whose memory a result has.
+        return self.analysis if self._is_in_place else pipeline.with_borders(self.analysis)
 
     @functools.cached_property
     def in_place(self) -> Stages:
@@ -327,7 +333,7 @@ class Specialisation:
 # By whether indices are checked, which may change while a process runs.
 @functools.lru_cache(maxsize=256)
 def _c(stages: Stages, checks_bounds: bool) -> CSource:
-    facts = pipeline.facts_of(stages.arranged, stages.analysis)
+    facts = pipeline.facts_of(stages.arranged, stages.analysis_for_c)
     return c_source(stages.arranged, *facts, check_bounds=checks_bounds)
 
 

@@ -1,5 +1,7 @@
 """Loop IR as C: the back end for CPUs.
 
+borders.py writes zeros around what a kernel writes of large results, ahead of the passes.
+
 Passes, in the order of `pipeline.PASSES_TO_C`:
 
     fresh_results.py parameters that are read as given, instead of copies of them
