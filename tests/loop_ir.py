@@ -194,6 +194,7 @@ from msops._loops.to_c.whole_conditions import evaluate_whole_conditions
 from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_c.workspaces import localise_temporaries, place_locals
+from msops._loops.to_c.wrapping import branch_at_borders
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cuda_source
 from msops._loops.to_cuda.dialect import FROM_F16, PREAMBLE, TO_F16
 from msops._loops.to_cuda.grid import mark_grids
@@ -290,6 +291,7 @@ __all__ = [
     "block_rows",
     "block_triangles",
     "body_text",
+    "branch_at_borders",
     "build_generated",
     "build_jax",
     "c_borders",

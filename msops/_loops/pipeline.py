@@ -111,6 +111,7 @@ from msops._loops.to_c.whole_conditions import evaluate_whole_conditions
 from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_c.workspaces import LOCAL_BYTES, localise_temporaries, place_locals
+from msops._loops.to_c.wrapping import branch_at_borders
 from msops._loops.to_cuda.grid import mark_grids
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
 from msops._loops.to_cuda.thread_code import THREAD_BYTES
@@ -229,6 +230,7 @@ PASSES_IN_PLACE: Passes = (
     ("prove indices", prove_indices),
     ("write exact indices", write_exact_indices),
     ("gather guarded elements", gather_guarded_elements),
+    ("branch at borders", branch_at_borders),
 )
 """From a kernel with the kinds of its loops to the form that C is printed from, where a result may
 have the memory of a parameter."""

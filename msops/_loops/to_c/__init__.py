@@ -65,6 +65,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     proving.py       indices that variables hold, proven by the conditions around them
     exact_indices.py indices that conditions keep in range, as sums that do not wrap
     guarded_gathers.py   elements at positions that are data, gathered in any case and chosen
+    wrapping.py      positions that wrap around, by a branch, in loops that store where data pick
 
 What the passes share:
 
