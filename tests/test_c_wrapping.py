@@ -59,12 +59,23 @@ def test_others_stay(remainder: str, store: str) -> None:
 
 
 @settings(max_examples=examples(60), deadline=None)
-@given(far=st.sampled_from([1, 9, 30, 2**31 - 1]), seed=st.integers(0, 99))
-def test_any_distance_means_the_same(far: int, seed: int) -> None:
+@given(
+    remainder=st.sampled_from(
+        [
+            REMAINDER,
+            "((((int32(k) * 65536) * 65536) + int32(x)) + (c[k] + 9)) % 9",
+            "((int32(x) - c[k]) + 9) % 9",
+            "(((int32(x) + c[k]) + c[3]) + 9) % 9",
+        ]
+    ),
+    far=st.sampled_from([1, 9, 30, 2**31 - 1]),
+    seed=st.integers(0, 99),
+)
+def test_any_distance_means_the_same(remainder: str, far: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     distances = rng.integers(-far - 1, far + 1, 12).astype("int32")
     inputs = [rng.standard_normal((12, 9)).astype("float32"), distances]
-    kernel = stream()
+    kernel = stream(remainder)
     after = branch_at_borders(kernel)
     assert after is not kernel
     for got, expected in zip(interpret(after, inputs), interpret(kernel, inputs), strict=True):

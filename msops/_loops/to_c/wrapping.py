@@ -60,7 +60,7 @@ def _branched(expr: Expr) -> Expr:
         ):
             found = affine(left, ())
             if found is not None and found.dtype == dtype and _is_beside(found, int(size)):
-                place = (found - Affine.of_constant(int(size), dtype)).expression()
+                place = (found - Affine.of_constant(int(size), dtype)).wrapped().expression()
                 is_inside = binary(
                     "and", binary("le", Const(0, dtype), place), binary("lt", place, expr.right)
                 )
