@@ -18,6 +18,9 @@ those of a convolution, then no longer wait for their own additions. Compilers c
 expansion (R. Allen, K. Kennedy, "Optimizing Compilers for Modern Architectures", 5.3). The loop
 over positions is then split and moved inwards as in sinking.py.
 
+A sum over a triangle may move by itself, as in a product with a symmetric matrix of which half is
+stored: that half is read by rows for the sums of rows, and for those of columns as well.
+
 Rows of such a product may be columns of what it stores. Their sums, too, get an element for each
 row, so that rows that are side by side in memory are stored together.
 """
@@ -36,6 +39,7 @@ from msops._loops.ir.walk import (
     accesses_in,
     bodies,
     buffers_of,
+    is_innermost,
     rewrite_loops,
     with_parts,
 )
@@ -97,30 +101,48 @@ class Widening:
         flat = with_parts(loop, body=inner)
         buffers = {**self._buffers, **arrays}
 
-        def widened(block: For, size: int) -> tuple[Stmt, ...]:
-            body = sunk(in_arrays(block, arrays), self._names)
+        def widened(block: For, size: int, *, may_turn: bool = False) -> tuple[Stmt, ...]:
+            whole = in_arrays(block, arrays)
+            stays = [stmt for stmt in whole.body if may_turn and not moves(whole, stmt)]
+            body = sunk(whole, self._names, may_turn=may_turn, stays=stays)
             for v in variables:
                 array = dataclasses.replace(v, shape=(*v.shape, size))
                 body = (Local(array, body, location=loop.location),)
             return body
 
-        is_long = (
-            size >= _FEWEST_POSITIONS
-            and mean_trips(loop, scope.ranges) >= _FEWEST_POSITIONS
-            and any(
-                isinstance(stmt, For)
-                and can_swap(loop, stmt)
-                and mean_trips(stmt, inside.ranges) >= _FEWEST_TERMS
-                for stmt in inner
-            )
-        )
+        def moves(whole: For, stmt: Stmt) -> bool:
+            """Returns whether a loop over positions is better inside of the loop in it."""
+            if not isinstance(stmt, For) or not is_innermost(stmt) or can_swap(whole, stmt):
+                return False
+            if mean_trips(stmt, inside.ranges) < _FEWEST_TERMS:
+                return False
+            around = with_parts(whole, body=(stmt,))
+            return is_better_inside(around, buffers, may_sum=is_sum, may_turn=True)
+
         is_sum = loop.kind == "reduction"
-        if not (
-            is_long and is_better_inside(in_arrays(flat, arrays), buffers, may_sum=is_sum)
-        ) and not (size == trips and self._is_row_of_product(widened(flat, size), scope)):
-            return None
+        is_long = size >= _FEWEST_POSITIONS and mean_trips(loop, scope.ranges) >= _FEWEST_POSITIONS
+        is_crossed = is_long and any(
+            isinstance(stmt, For)
+            and can_swap(loop, stmt)
+            and mean_trips(stmt, inside.ranges) >= _FEWEST_TERMS
+            for stmt in inner
+        )
+        whole = in_arrays(flat, arrays)
+        may_turn = False
+        if not (is_crossed and is_better_inside(whole, buffers, may_sum=is_sum)) and not (
+            size == trips and self._is_row_of_product(widened(flat, size), scope)
+        ):
+            # A row of an array for each position may be left to row_blocks.py.
+            are_sums = is_long and not any(v.shape for v in variables)
+            may_turn = are_sums and any(moves(whole, stmt) for stmt in whole.body)
+            if not may_turn:
+                return None
         limits = (_FEWEST_POSITIONS, size)
-        return in_even_blocks(flat, scope, limits, self._names, lambda b, n, _: widened(b, n))
+
+        def block(part: For, length: int, _: Scope) -> tuple[Stmt, ...]:
+            return widened(part, length, may_turn=may_turn)
+
+        return in_even_blocks(flat, scope, limits, self._names, block)
 
     def _stored_together(self, rows: For, own: Sequence[Buffer]) -> tuple[Stmt, ...] | None:
         """Returns rows whose sums are stored when all are complete; None if that gains nothing.
