@@ -1609,19 +1609,30 @@ def test_what_goes_innermost_means_the_same(begin: str, more: list[str]) -> None
     arranged_apart(widen_sums, kernel)
 
 
-# The loops over k change places with the one over j; the ones over m start where j is.
-TRIANGLE = """kernel triangle(u: float32[20, 40], w: float32[40], c: float32[40], d: float32[80])
-    -> (c, d) {
-  serial j in 0 .. 40 {
-    serial k in 0 .. 20 { c[j] = c[j] + u[k, j] }
-    serial m in 0 .. j { d[j + m] = d[j + m] + w[m] }
-  }
-}"""
+# The loops over k change places with the one over j, and those over m where bounds allow it.
+MEETING = """kernel meeting(u: float32[20, 40], w: float32[40], c: float32[40], d: float32[80])
+    -> (c, d) {{
+  serial j in 0 .. 40 {{
+    serial k in 0 .. 20 {{ c[j] = c[j] + u[k, j] }}
+    serial m in {bounds} {{ d[j + m] = d[j + m] + w[m] }}
+  }}
+}}"""
 
 
-def test_a_part_of_a_reduction_whose_loops_inside_reach_others_is_none_of_parallel() -> None:
-    text = body_of(arranged_apart(sink_parallel_loops, marked(TRIANGLE)))
-    assert "reduction j_1 in 0 .. 40 {" in text
+@pytest.mark.parametrize(
+    ("bounds", "loop"),
+    [
+        ("0 .. (j // 2)", "reduction j_1 in 0 .. 40 {"),
+        ("0 .. j", "reduction m in 0 .. 39 {"),
+        ("j .. 40", "reduction m in 0 .. 40 {"),
+        ("0 .. 20", "reduction m in 0 .. 20 {"),
+    ],
+)
+def test_a_part_of_a_reduction_whose_loops_reach_others_is_none_of_parallel(
+    bounds: str, loop: str
+) -> None:
+    text = body_of(arranged_apart(sink_parallel_loops, marked(MEETING.format(bounds=bounds))))
+    assert loop in text
 
 
 @pytest.mark.parametrize(
@@ -1688,7 +1699,11 @@ def test_rows_apart_in_memory_are_stored_one_by_one() -> None:
 
 def test_a_loop_with_an_empty_local_alone_may_be_widened() -> None:
     sums = "serial k in 0 .. 20 { c[j] = c[j] + u[k, j] }"
-    text = TRIANGLE.replace(sums, f"local empty: float32[0] {{ {sums} }}").splitlines()
+    text = (
+        MEETING.format(bounds="0 .. j")
+        .replace(sums, f"local empty: float32[0] {{ {sums} }}")
+        .splitlines()
+    )
     arranged_apart(widen_sums, marked("\n".join(line for line in text if "serial m" not in line)))
 
 

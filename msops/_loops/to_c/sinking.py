@@ -37,6 +37,7 @@ from msops._loops.ir.walk import (
     with_parts,
     with_value,
 )
+from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.to_c.blocks import can_swap, in_blocks, index, is_alike
 from msops._loops.to_c.strides import is_of_its_own, offset, stride
 
@@ -122,7 +123,11 @@ def sunk(
         if stmt not in stays:
             if isinstance(stmt, For) and (pair := exchanged(loop, stmt, may_turn)) is not None:
                 outer, inner = pair
-                return with_parts(outer, body=tuple(around(part, inner) for part in stmt.body))
+                outer = with_parts(outer, body=tuple(around(part, inner) for part in stmt.body))
+                if loop.kind == "reduction" and outer.kind == "parallel":
+                    # Its iterations may meet in those of the reduction.
+                    outer = of_its_kind(with_parts(outer, kind="reduction"))
+                return outer
             if isinstance(stmt, If) and is_alike(stmt.condition, loop):
                 return map_bodies(stmt, lambda body: tuple(around(part, loop) for part in body))
         var = unused.pop() if unused else names.fresh(loop.var)
@@ -150,16 +155,17 @@ def exchanged(outer: For, inner: For, may_turn: bool) -> tuple[For, For] | None:
         return None
     if starts is not None and is_alike(inner.end, outer):
         # Position j has i + starts <= j.
-        begin = substitute(inner.begin, {outer.var: outer.begin})
+        begin = simplified(substitute(inner.begin, {outer.var: outer.begin}), {})
         last = index("sub", Var(inner.var), integer(starts - 1))
-        end = index("min", outer.end, last)
+        end = simplified(index("min", outer.end, last), {})
         return with_parts(inner, begin=begin), with_parts(outer, end=end)
     if ends is not None and is_alike(inner.begin, outer):
         # Position j has j < i + ends.
         last = index("sub", outer.end, integer(1))
-        end = substitute(inner.end, {outer.var: last})
+        end = simplified(substitute(inner.end, {outer.var: last}), {})
         first = index("sub", Var(inner.var), integer(ends - 1))
-        return with_parts(inner, end=end), with_parts(outer, begin=index("max", outer.begin, first))
+        begin = simplified(index("max", outer.begin, first), {})
+        return with_parts(inner, end=end), with_parts(outer, begin=begin)
     return None
 
 
