@@ -9,8 +9,8 @@
       }                                             }
     }
 
-A result that a kernel leaves partly unwritten is zero there. Filling it first takes as long as a
-stencil itself, which waits for memory.
+A result that a kernel leaves partly unwritten is zero there. A stencil waits for memory, and so do
+zeros that fill its whole result first: without them an edge detector takes 0.85 of the time.
 """
 
 from __future__ import annotations

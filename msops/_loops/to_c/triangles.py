@@ -13,9 +13,9 @@
 
 Row after row, a factorisation fetches the whole triangle above each row from the second cache, or
 from memory. A row of that triangle stays in the first cache while the rows of a block read it. This
-is right as an iteration writes its own row alone, and reads no row after it: what the rows of a
-block take from those before the block needs nothing of each other. LAPACK's `potrf` and `getrf`
-work by blocks for the same reason.
+is right if each iteration writes its own row alone, and reads no row after it. The rows of a block
+then do not need each other for what they take from the rows before the block. LAPACK's `potrf` and
+`getrf` work by blocks for the same reason.
 """
 
 from __future__ import annotations
@@ -109,6 +109,7 @@ class _Triangle:
         sites = visit_accesses(Kernel("rows", (), (), (), (self.rows,)))
         written = stored_in(self.rows.body) - declared_in(self.rows.body)
         axes = {name: self._axis(name, sites) for name in written}
+        around = self.scope.inside(self.rows)[0].ranges
         reads: list[tuple[Expr, tuple[For, ...]]] = []
         for access, _, _, scope, _ in sites:
             if access.buffer not in written:
@@ -117,7 +118,7 @@ class _Triangle:
             if axis is None:
                 return False
             row, (_, *inner) = access.indices[axis], scope.loops
-            ranges = {**scope.ranges, **self.scope.inside(self.rows)[0].ranges}
+            ranges = {**scope.ranges, **around}
             # An index out of range is that of another row.
             if not is_within(range_of(row, ranges), (0, self._length(access.buffer, axis) - 1)):
                 return False
@@ -127,10 +128,12 @@ class _Triangle:
         return all(self._are_before(reads, place) for place in range(_ROWS))
 
     def _are_before(self, reads: Sequence[tuple[Expr, tuple[For, ...]]], place: int) -> bool:
-        """Returns whether a row of any block reads no row after it, and first those before it all.
+        """Returns whether a row of each block reads no row after it.
+
+        In the columns before its block, it must read rows before the block alone.
 
         Args:
-          reads: the numbers of the rows read, each with the loops around it in a row.
+          reads: the numbers of the rows read, each with the loops of a row that are around it.
           place: the number of the row in its block.
         """
         block = Var(self._names.fresh("block"))

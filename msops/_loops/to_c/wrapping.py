@@ -7,8 +7,10 @@
       }                                               out[k, n[]] = ...
     }                                               }
 
-Few positions beside another one are past a border, and a remainder takes as long as six other
-operations. In vectors it takes less than the choice; but no compiler makes vectors of such stores.
+Few positions beside another one are past a border, so the branch is foreseen. A step of a lattice
+Boltzmann method takes 0.72 of the time. Loops that run in vectors keep the remainder: with the
+branch they take 1.01 to 1.08 of the time. gcc makes no vectors of stores at positions that data
+pick.
 """
 
 from __future__ import annotations
