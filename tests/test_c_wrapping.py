@@ -32,7 +32,9 @@ def stream(remainder: str = REMAINDER, store: str = "b[k, n[]] = a[k, x]") -> Ke
     return parse_kernel(STREAM.format(remainder=remainder, store=store))
 
 
-@pytest.mark.parametrize("remainder", [REMAINDER, "((9 + c[k]) + int32(x)) % 9"])
+@pytest.mark.parametrize(
+    "remainder", [REMAINDER, "((9 + c[k]) + int32(x)) % 9", "(c[k] + int32(x)) % 9"]
+)
 def test_a_position_inside_is_no_remainder(remainder: str) -> None:
     lines = lines_of(arranged(branch_at_borders, stream(remainder=remainder)))
     (line,) = [line for line in lines if line.startswith("n[] =")]
@@ -45,13 +47,13 @@ def test_a_position_inside_is_no_remainder(remainder: str) -> None:
     ("remainder", "store"),
     [
         (REMAINDER, "b[k, x] = a[k, n[]]"),
-        ("(int32(x) + c[k]) % 9", "b[k, n[]] = a[k, x]"),
+        ("((int32(x) + c[k]) + 5) % 9", "b[k, n[]] = a[k, x]"),
         ("((int32(x) + c[k]) + 18) % 9", "b[k, n[]] = a[k, x]"),
         ("(c[k] + 9) % 9", "b[k, n[]] = a[k, x]"),
         ("(((int32(x) * 5) + c[k]) + 9) % 9", "b[k, n[]] = a[k, x]"),
         ("((int32(x) + c[k]) + c[0]) % c[1]", "b[k, n[]] = a[k, x]"),
     ],
-    ids=["only read there", "no size added", "two sizes", "of data alone", "a hash", "of data"],
+    ids=["only read there", "less than a size", "two sizes", "of data alone", "a hash", "of data"],
 )
 def test_others_stay(remainder: str, store: str) -> None:
     kernel = stream(remainder=remainder, store=store)
@@ -63,6 +65,7 @@ def test_others_stay(remainder: str, store: str) -> None:
     remainder=st.sampled_from(
         [
             REMAINDER,
+            "(int32(x) + c[k]) % 9",
             "((((int32(k) * 65536) * 65536) + int32(x)) + (c[k] + 9)) % 9",
             "((int32(x) - c[k]) + 9) % 9",
             "(((int32(x) + c[k]) + c[3]) + 9) % 9",
