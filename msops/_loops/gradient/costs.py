@@ -16,7 +16,7 @@ from msops._loops.gradient.relations import Derivative
 from msops._loops.gradient.tree import Node, Tree
 from msops._loops.ir.nodes import Expr, Store
 from msops._loops.ir.ranges import nested_ranges
-from msops._loops.ir.walk import buffers_of, expressions, loads
+from msops._loops.ir.walk import buffers_of, expressions, has_bounds_of_data
 
 _TAPED = 4
 """Accesses for each value on a tape: it is read and written twice."""
@@ -70,7 +70,7 @@ def _runs(node: Node) -> float:
     """Returns how often a statement runs."""
     ranges = nested_ranges(node.loops, {})
     return math.prod(
-        UNKNOWN_TRIPS if loads(loop.begin) or loads(loop.end) else mean_trips(loop, ranges)
+        UNKNOWN_TRIPS if has_bounds_of_data(loop) else mean_trips(loop, ranges)
         for loop in node.loops
     )
 

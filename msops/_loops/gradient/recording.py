@@ -16,7 +16,7 @@ from typing import TypeAlias
 from msops._loops.gradient.tree import Node
 from msops._loops.ir.nodes import For
 from msops._loops.ir.ranges import nested_ranges
-from msops._loops.ir.walk import loads
+from msops._loops.ir.walk import has_bounds_of_data
 
 LONGEST = 2**24
 """The most iterations a tape has entries for: far more than a loop whose bounds are known runs, and
@@ -97,14 +97,9 @@ def _unbounded(node: Node, home: Node | None) -> Iterator[Node]:
         if isinstance(outer.stmt, For) and outer.is_in(home):
             low, high = ranges[outer.stmt.var]
             # Two loops over 16-bit lengths from data are as bad as one over a 32-bit length.
-            entries *= max(1, high - low) if _reads(outer.stmt) else 1
+            entries *= max(1, high - low) if has_bounds_of_data(outer.stmt) else 1
             if max(entries, high - low) >= LONGEST:
                 yield outer
-
-
-def _reads(loop: For) -> bool:
-    """Returns whether a bound of a loop is data."""
-    return any(True for bound in (loop.begin, loop.end) for _ in loads(bound))
 
 
 def _changed(

@@ -97,6 +97,11 @@ def loads(expr: Expr) -> list[Load]:
     return [part for part in expressions(expr) if type(part) is Load]
 
 
+def has_bounds_of_data(loop: For) -> bool:
+    """Returns whether a bound of a loop reads data, which the loop might change."""
+    return any(map(loads, (loop.begin, loop.end)))
+
+
 def variables(expr: Expr) -> set[str]:
     """Returns the names of the loop variables in an expression."""
     return {part.name for part in expressions(expr) if isinstance(part, Var)}
@@ -233,7 +238,7 @@ class Scope:
     @functools.cached_property
     def ranges(self) -> Ranges:
         """The interval of the variable of each enclosing loop."""
-        if not any(loads(bound) for loop in self.loops for bound in (loop.begin, loop.end)):
+        if not any(map(has_bounds_of_data, self.loops)):
             return nested_ranges(self.loops, {})
         ranges = nested_ranges(self.loops, self.contents())
         return {loop.var: ranges[loop.var] for loop in self.loops}

@@ -54,6 +54,7 @@ from msops._loops.ir.ranges import range_of
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
+    has_bounds_of_data,
     loads,
     loads_in,
     own_expressions,
@@ -84,7 +85,7 @@ def split_running_maxima(kernel: Kernel) -> Kernel:
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         step = None if loop.hint == "serial" else _step(loop)
-        if step is None or loads(loop.begin) or loads(loop.end):
+        if step is None or has_bounds_of_data(loop):
             return None
         if range_of(binary("sub", loop.end, loop.begin), scope.ranges)[0] < 1:
             return None

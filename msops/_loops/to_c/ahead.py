@@ -27,6 +27,7 @@ from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Stmt, Store,
 from msops._loops.ir.walk import (
     Scope,
     declared_in,
+    has_bounds_of_data,
     loads,
     loads_in,
     rewrite_all,
@@ -60,7 +61,7 @@ def _split(serial: For, scope: Scope, names: Names) -> tuple[Stmt, ...] | None:
     """Returns a loop in two: over the sum that its iterations begin with, and over the rest."""
     (inside,) = scope.inside(serial)
     low, high = inside.ranges[serial.var]
-    if serial.hint == "serial" or loads(serial.begin) or loads(serial.end):
+    if serial.hint == "serial" or has_bounds_of_data(serial):
         return None
     if mean_trips(serial, scope.ranges) < _FEWEST_SUMS or high - low >= _MOST_SUMS:
         return None

@@ -61,6 +61,7 @@ from msops._loops.ir.walk import (
     buffers_of,
     declared_in,
     expressions,
+    has_bounds_of_data,
     loads,
     loads_in,
     map_bodies,
@@ -146,7 +147,7 @@ class _Deferral:
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
         fewest, most = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
-        if fewest < _FEWEST_ROWS or loop.hint == "serial" or loads(loop.begin) or loads(loop.end):
+        if fewest < _FEWEST_ROWS or loop.hint == "serial" or has_bounds_of_data(loop):
             return None
         (inside,) = scope.inside(loop)
         found = list(_updates(loop, inside.ranges, self._buffers))
@@ -340,7 +341,7 @@ def stores_in(
                 yield path, stmt
             case Local():
                 yield from stores_in(stmt.body, path)
-            case For() if not loads(stmt.begin) and not loads(stmt.end):
+            case For() if not has_bounds_of_data(stmt):
                 yield from stores_in(stmt.body, (*path, stmt))
 
 

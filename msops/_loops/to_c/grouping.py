@@ -24,6 +24,7 @@ from msops._loops.ir.walk import (
     Scope,
     buffers_of,
     expressions,
+    has_bounds_of_data,
     loads,
     rewrite,
     rewrite_loops,
@@ -81,7 +82,7 @@ class _Grouping:
             isinstance(part, FunctionCall) for part in computed(value)
         ):
             return False
-        if any(loads(bound) for bound in (loop.begin, loop.end)):
+        if has_bounds_of_data(loop):
             return False
         if any(loop.var in variables(i) for i in store.indices) or step(store, loop, self._buffers):
             return False

@@ -33,6 +33,7 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_of,
     bodies,
+    has_bounds_of_data,
     loads,
     rewrite_inner_loops,
     rewrite_loops,
@@ -147,7 +148,7 @@ class _UpdateInterchange:
 
 def _is_free(loop: For) -> bool:
     """Returns whether a loop has no hint to be serial, and no bound that depends on data."""
-    return loop.hint != "serial" and not (loads(loop.begin) or loads(loop.end))
+    return loop.hint != "serial" and not has_bounds_of_data(loop)
 
 
 def _updates(

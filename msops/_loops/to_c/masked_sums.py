@@ -76,6 +76,7 @@ from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import (
     Scope,
     buffers_of,
+    has_bounds_of_data,
     loads,
     rewrite,
     rewrite_loops,
@@ -264,8 +265,9 @@ class _MaskedSum:
 def _sum_of_data(loop: For, scope: Scope, buffers: Mapping[str, Buffer]) -> Update | None:
     """Returns the update of a variable that a loop with data as bounds does, and nothing else."""
     updates = fixed_updates(loop, scope.ranges, buffers)
-    is_open = any(loads(bound) for bound in (loop.begin, loop.end))
-    if not is_open or len(updates) != 1 or [type(stmt) for stmt in loop.body] != [Store]:
+    if not has_bounds_of_data(loop) or len(updates) != 1:
+        return None
+    if [type(stmt) for stmt in loop.body] != [Store]:
         return None
     ((_, indices), update), *_ = updates.items()
     is_sum = update.op == "add" and update.target.dtype in _DTYPES and not indices

@@ -24,8 +24,8 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     buffers_of,
+    has_bounds_of_data,
     is_innermost,
-    loads,
     rewrite_loops,
     with_parts,
 )
@@ -86,7 +86,7 @@ class _Moving:
             (inner,) = body
             if not isinstance(inner, For) or inner.kind != "parallel":
                 break
-            is_free = _is_fixed(serial) and all(
+            is_free = not has_bounds_of_data(serial) and all(
                 can_swap(outer, inner) for outer in (serial, *found)
             )
             if not is_free or mean_trips(inner, scope.ranges) < _FEWEST_TRIPS:
@@ -109,11 +109,6 @@ class _Moving:
             return (with_parts(serial, body=(block,)),)
 
         return in_blocks(vectors, width, self._names, inside)
-
-
-def _is_fixed(loop: For) -> bool:
-    """Returns whether the bounds of a loop read no data, which the loop might change."""
-    return not any(True for bound in (loop.begin, loop.end) for _ in loads(bound))
 
 
 def _is_in_order(loop: For, innermost: For, buffers: Mapping[str, Buffer]) -> bool:

@@ -47,6 +47,7 @@ from msops._loops.ir.walk import (
     accesses_in,
     buffers_of,
     declared_in,
+    has_bounds_of_data,
     loads,
     rewrite_loops,
     statements,
@@ -149,7 +150,7 @@ class _SplittingReductions:
         # The estimate for loops whose bounds are data may be far too long: an iteration around
         # them counts as one update.
         inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
-        is_open = any(loads(bound) for stmt in inner for bound in (stmt.begin, stmt.end))
+        is_open = any(map(has_bounds_of_data, inner))
         most = min(
             _MOST_PARTS if all(map(_is_local, sums)) else _MOST_LARGE_PARTS,
             int(_SHARE * trips / elements) if is_open else trips,

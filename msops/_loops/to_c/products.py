@@ -53,6 +53,7 @@ from msops._loops.ir.walk import (
     Scope,
     buffers_of,
     declared_in,
+    has_bounds_of_data,
     loads,
     rewrite_loops,
     rewrite_statements,
@@ -117,7 +118,7 @@ class _Products:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
-        if loads(loop.begin) or loads(loop.end):
+        if has_bounds_of_data(loop):
             return None
         (inside,) = scope.inside(loop)
         found = [

@@ -47,6 +47,7 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     declared_in,
+    has_bounds_of_data,
     loads,
     rewrite_loops,
     stored_in,
@@ -120,7 +121,7 @@ class _InParts(ABC):
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
         fewest, most = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
-        if fewest < _FEWEST_ROWS or loads(loop.begin) or loads(loop.end):
+        if fewest < _FEWEST_ROWS or has_bounds_of_data(loop):
             return None
         prepared = self._prepared(loop)
         found = self._in_blocks(prepared, scope, most)
@@ -276,7 +277,7 @@ def _shares_terms(store: Store, path: Sequence[For], loop: For, scope: Scope) ->
 def _waits(stmt: Stmt, changing: Collection[str]) -> bool:
     """Returns whether a statement is loops that add terms that read what changes in a row."""
     while isinstance(stmt, For) and stmt.kind != "serial" and len(stmt.body) == 1:
-        if loads(stmt.begin) or loads(stmt.end):
+        if has_bounds_of_data(stmt):
             return False
         (stmt,) = stmt.body
     update = update_of(stmt) if isinstance(stmt, Store) else None

@@ -21,8 +21,8 @@ from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
+    has_bounds_of_data,
     is_innermost,
-    loads,
     rewrite_inner_loops,
     rewrite_loops,
     statements,
@@ -96,7 +96,7 @@ class _Sharing:
 
 def _has_lengths_of_data(loop: For) -> bool:
     inner = [part for part in statements(loop.body) if isinstance(part, For)]
-    return any(loads(bound) for part in inner for bound in (part.begin, part.end))
+    return any(map(has_bounds_of_data, inner))
 
 
 def _grain(seconds: float, trips: float) -> int:

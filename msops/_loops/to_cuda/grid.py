@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.ir.nodes import For, Kernel, Stmt
 from msops._loops.ir.ranges import Range, loop_range, range_of
-from msops._loops.ir.walk import loads, statements, visit, with_body, with_parts
+from msops._loops.ir.walk import has_bounds_of_data, statements, visit, with_body, with_parts
 
 _MAX_COUNT = 1 << 40
 # A loop whose bounds depend on others stays inside a thread if it runs for fewer of its points.
@@ -92,7 +92,7 @@ def _marked(stmt: Stmt, ranges: Mapping[str, Range], points: int) -> Stmt:
 
 def _is_filled(axis: GridAxis, ranges: Mapping[str, Range]) -> bool:
     """Returns whether the bounds of a loop are known beforehand, and it runs for most points."""
-    if any(loads(bound) for bound in (axis.loop.begin, axis.loop.end)):
+    if has_bounds_of_data(axis.loop):
         return False
     return mean_trips(axis.loop, ranges) >= _LEAST_SHARE * axis.size
 

@@ -23,6 +23,7 @@ from msops._loops.ir.ranges import Ranges, loop_range
 from msops._loops.ir.walk import (
     Scope,
     bodies,
+    has_bounds_of_data,
     loads,
     rewrite_inner_loops,
     rewrite_loops,
@@ -77,7 +78,7 @@ class _Window:
 
 def _window(loop: For, ranges: Ranges) -> _Window | None:
     """Returns a loop as one that counts from zero; None if it is no window."""
-    if not variables(loop.begin) or loads(loop.begin) or loads(loop.end):
+    if not variables(loop.begin) or has_bounds_of_data(loop):
         return None
     lows, highs = sides_of("max", loop.begin, ranges), sides_of("min", loop.end, ranges)
     found = [
