@@ -9,6 +9,7 @@ serial i in 0 .. 4 {                    serial i in 0 .. 4 {
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 
 from msops._loops.ir.nodes import Const, For, If, Kernel, Local, Stmt, Store, Unary
@@ -83,14 +84,14 @@ def _local(local: Local) -> tuple[Stmt, ...]:
     name = local.buffer.name
     if is_loaded(name, local.body):
         return (local,)
-    return _without_stores(local.body, name)
+    return without_stores(local.body, lambda store: store.buffer == name)
 
 
-def _without_stores(body: tuple[Stmt, ...], name: str) -> tuple[Stmt, ...]:
-    """Returns statements without the stores to a buffer, and without what is empty then."""
+def without_stores(body: tuple[Stmt, ...], is_gone: Callable[[Store], bool]) -> tuple[Stmt, ...]:
+    """Returns statements without some stores, and without what is empty then."""
 
     def kept(stmt: Stmt) -> tuple[Stmt, ...]:
-        has_effect = stmt.buffer != name if isinstance(stmt, Store) else any(bodies(stmt))
+        has_effect = not is_gone(stmt) if isinstance(stmt, Store) else any(bodies(stmt))
         return (stmt,) if has_effect else ()
 
     return rewrite_statements(body, kept, Store, For, If, Local)

@@ -46,13 +46,12 @@ def may_be_copied(load: Load, loop: For, scope: Scope, most_bytes: int) -> bool:
     return size <= most_bytes and exists(load, ranges, scope.buffers)
 
 
-def with_copies(loop: For, copied: Sequence[Load], scope: Scope, names: Names) -> tuple[Stmt, ...]:
+def with_copies(loop: For, copied: Sequence[Load], names: Names) -> tuple[Stmt, ...]:
     """Returns statements that make copies, and then a loop that reads them in place of some loads.
 
     Args:
       loop: the loop.
       copied: the loads; `may_be_copied` holds for them.
-      scope: the scope around the loop.
       names: the names of the kernel.
     """
     elements: dict[Load, Load] = {}

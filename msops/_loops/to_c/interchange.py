@@ -27,12 +27,11 @@ from typing import TYPE_CHECKING
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import unique_names
-from msops._loops.ir.nodes import Expr, For, If, Kernel, Local, LoopKind, Stmt, Store, Var
+from msops._loops.ir.nodes import Expr, For, Kernel, Local, LoopKind, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, is_known, nested_ranges, range_of
 from msops._loops.ir.walk import (
     Scope,
     accesses_of,
-    bodies,
     has_bounds_of_data,
     loads,
     rewrite_inner_loops,
@@ -43,7 +42,7 @@ from msops._loops.ir.walk import (
     visit,
     with_parts,
 )
-from msops._loops.passes.simplify import simplify
+from msops._loops.passes.simplify import simplify, without_stores
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.to_c.blocks import index
 from msops._loops.to_c.products import products_of
@@ -122,7 +121,7 @@ class _UpdateInterchange:
 
     def _rest(self, loop: For, store: Store, scope: Scope) -> tuple[Stmt, ...]:
         """Returns a loop without a store; empty if there is nothing else in it."""
-        body = _without(loop.body, store)
+        body = without_stores(loop.body, lambda each: each is store)
         if not body:
             return ()
         (rest,) = rewrite_statements((with_parts(loop, body=body),), self._of_its_kind, For)
@@ -261,13 +260,3 @@ def _swapped(outer: For, inner: For, ranges: Ranges) -> tuple[For, For] | None:
     every = (begin, end, first, past)
     is_exact = all(is_known(range_of(bound, inside)) for bound in every)
     return (rows, terms) if is_exact else None
-
-
-def _without(body: tuple[Stmt, ...], store: Store) -> tuple[Stmt, ...]:
-    """Returns a body without a store, and without statements that are then empty."""
-
-    def kept(stmt: Stmt) -> tuple[Stmt, ...]:
-        has_effect = stmt is not store if isinstance(stmt, Store) else any(bodies(stmt))
-        return (stmt,) if has_effect else ()
-
-    return rewrite_statements(body, kept, Store, For, If, Local)

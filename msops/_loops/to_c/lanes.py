@@ -119,7 +119,7 @@ class _Lanes:
                     inner = self._prepared(stmt.body, loop, inside, around, may_be_nested)
                     prepared.append(with_parts(stmt, body=inner))
                 case For() if self._is_row(stmt, loop, scope):
-                    row = with_copies(stmt, self._repeated(stmt, loop, scope), scope, self._names)
+                    row = with_copies(stmt, self._repeated(stmt, loop, scope), self._names)
                     around += [part for part in statements(row) if isinstance(part, For | If)]
                     prepared += row
                 case For(kind="serial" | "reduction") if may_be_nested and can_swap(loop, stmt):

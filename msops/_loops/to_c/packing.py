@@ -144,7 +144,7 @@ def parts_with_columns_apart(
       buffers: the buffers of the kernel, by name.
     """
     packed = _packed(found, rows, buffers)
-    return tuple(value for value in packed if _is_apart(value, found, buffers))
+    return tuple(value for value in packed if _is_strided(value, found, buffers))
 
 
 def _packed(found: Sum, rows: For, buffers: Mapping[str, Buffer]) -> dict[Expr, tuple[int, ...]]:
@@ -152,7 +152,7 @@ def _packed(found: Sum, rows: For, buffers: Mapping[str, Buffer]) -> dict[Expr, 
     if not found.is_vector:
         return {}
     packable = dict(_packable(found, rows, buffers))
-    apart = [value for value in packable if _is_apart(value, found, buffers)]
+    apart = [value for value in packable if _is_strided(value, found, buffers)]
     is_long_and_narrow = found.terms >= LONG_SUM and found.mean_columns < _FEWEST_COLUMNS
     if fixed_trips(rows) is None or is_long_and_narrow:
         apart = []
@@ -165,7 +165,7 @@ def _packed(found: Sum, rows: For, buffers: Mapping[str, Buffer]) -> dict[Expr, 
     }
 
 
-def _is_apart(value: Expr, found: Sum, buffers: Mapping[str, Buffer]) -> bool:
+def _is_strided(value: Expr, found: Sum, buffers: Mapping[str, Buffer]) -> bool:
     """Returns whether neighbouring columns of a value are no neighbours in memory."""
     return any(stride(load, found.nest[-1].var, buffers) not in (0, 1) for load in loads(value))
 

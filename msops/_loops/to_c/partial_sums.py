@@ -22,7 +22,7 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 
-from msops._loops.analysis.costs import fixed_trips
+from msops._loops.analysis.costs import FIRST_CACHE_BYTES, fixed_trips
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
@@ -64,9 +64,9 @@ _MOST_PARTS = 16
 _MOST_LARGE_PARTS = 4
 """Parts that are too large for locals. Clearing and adding up such a part takes longer than its
 terms if these are few, as under a condition that seldom holds."""
-_MOST_LOCAL_BYTES = 1 << 15
-"""The first-level cache holds a local of this size. A larger part is summed where it is kept, since
-copying it takes as long as adding it up."""
+_MOST_LOCAL_BYTES = FIRST_CACHE_BYTES
+"""Of a part that is a local. A larger part is summed where it is kept, since copying it takes as
+long as adding it up."""
 # Clearing and adding up the parts may take this share of the reduction.
 _SHARE = 0.25
 

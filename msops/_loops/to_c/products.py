@@ -34,7 +34,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 
-from msops._loops.analysis.costs import arithmetic, computed, fixed_trips, mean_trips
+from msops._loops.analysis.costs import (
+    FIRST_CACHE_BYTES,
+    arithmetic,
+    computed,
+    fixed_trips,
+    mean_trips,
+)
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
@@ -69,8 +75,6 @@ from msops._loops.to_c.strides import coefficient, stride
 from msops._loops.to_c.sums import DOTS, LONG_SUM, ROWS, Sum
 from msops._loops.to_c.tiles import Tile
 
-_PARTS_BYTES = 1 << 15
-"""Bytes of the sums of a block: they stay in the first-level cache."""
 _FEWEST_TERMS = 8
 _FEWEST_ROWS = 4
 """Fewest rows of a tile of vectors. Seven positions of a convolution, as 4 and 3 rows, take 0.4 of
@@ -167,7 +171,7 @@ class _Products:
         if found.terms < fewest:
             return False
         return not found.is_vector or (
-            mean_trips(last, found.ranges) >= found.width and found.parts_bytes <= _PARTS_BYTES
+            mean_trips(last, found.ranges) >= found.width and found.parts_bytes <= FIRST_CACHE_BYTES
         )
 
     def _is_early(self, loop: For, found: Sum) -> bool:
@@ -258,7 +262,7 @@ def _with_even_rows(found: Sum, loop: For) -> Sum:
     if trips < 2 * found.rows:
         return replace(found, rows=-(-trips // -(-trips // found.rows)))
     even = (replace(found, rows=rows) for rows in found.even_rows if trips % rows == 0)
-    return next((each for each in even if each.parts_bytes <= _PARTS_BYTES), found)
+    return next((each for each in even if each.parts_bytes <= FIRST_CACHE_BYTES), found)
 
 
 def _is_short(term: Expr) -> bool:

@@ -96,7 +96,7 @@ class _Summing:
         if not scope.is_parallel or len(stored_in(loop.body)) < 2:
             return None
         for columns in _columns_in((loop,), scope):
-            if _is_apart(columns, loop, scope):
+            if _is_strided(columns, loop, scope):
                 return self._side_by_side(columns, loop, scope)
         return None
 
@@ -134,7 +134,7 @@ def _columns_in(body: tuple[Stmt, ...], scope: Scope) -> Iterator[_Columns]:
                     yield from _columns_in(part, inside)
 
 
-def _is_apart(columns: _Columns, loop: For, scope: Scope) -> bool:
+def _is_strided(columns: _Columns, loop: For, scope: Scope) -> bool:
     """Returns whether elements of a sum are apart, and a loop does nothing else with them.
 
     Args:
@@ -163,7 +163,7 @@ def _is_apart(columns: _Columns, loop: For, scope: Scope) -> bool:
 
 
 def _factors(columns: _Columns, loop: For, scope: Scope) -> set[Factor]:
-    """Returns the factors whose elements are apart; see `_is_apart`."""
+    """Returns the factors whose elements are apart; see `_is_strided`."""
     update = update_of(columns.store)
     assert update
     changing = stored_in(loop.body) | declared_in(loop.body)

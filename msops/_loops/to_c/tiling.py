@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
-from msops._loops.analysis.costs import mean_trips
+from msops._loops.analysis.costs import FIRST_CACHE_BYTES, mean_trips
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Stmt
 from msops._loops.ir.sizes import size_bytes
@@ -31,7 +31,6 @@ from msops._loops.to_c.strides import stride
 
 TILE = (8, 64)
 """Iterations of the outer and the inner loop in a tile; a row of it is a few lines of memory."""
-_CACHE_BYTES = 1 << 15
 
 
 def tile_crossing_loops(kernel: Kernel) -> Kernel:
@@ -60,7 +59,7 @@ def _cross(outer: For, inner: For, scope: Scope, buffers: Mapping[str, Buffer]) 
     steps = [
         tuple(stride(access, loop.var, buffers) for loop in (outer, inner))
         for access in accesses_in(inner.body)
-        if size_bytes(buffers[access.buffer]) > _CACHE_BYTES
+        if size_bytes(buffers[access.buffer]) > FIRST_CACHE_BYTES
     ]
     along_outer = any(step == 1 and other not in (0, 1) for step, other in steps)
     along_inner = any(step == 1 and other not in (0, 1) for other, step in steps)

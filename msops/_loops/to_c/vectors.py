@@ -129,7 +129,7 @@ def form_of_reduction(
     trips = nested_trips(loop, scope)
     if trips < _FEW_TRIPS or not sums.keys() <= set(scalars):
         return ""
-    if _meet(loop, set(sums), buffers) or (trips <= _FEW_PICKED and _picks(loop, buffers)):
+    if _meet(loop, set(sums)) or (trips <= _FEW_PICKED and _picks(loop, buffers)):
         return ""
     floats = [update.op for update in sums.values() if is_float(update.target.dtype)]
     has_extremes = "min" in floats or "max" in floats
@@ -151,7 +151,7 @@ def _picks(loop: For, buffers: Mapping[str, Buffer]) -> bool:
     return any(map(is_gather, loads_in(loop.body)))
 
 
-def _meet(loop: For, sums: Collection[str], buffers: Mapping[str, Buffer]) -> bool:
+def _meet(loop: For, sums: Collection[str]) -> bool:
     """Returns whether iterations may update the same element of a buffer other than the sums.
 
     Iterations of a reduction meet in updates alone, such as `h[t[j]] = h[t[j]] + 1.0`. A compiler

@@ -158,12 +158,12 @@ def is_over_positions(loop: For, scope: Scope) -> bool:
     steps = {stride(store, loop.var, scope.buffers) for store in stores}
     if 1 not in steps or not steps <= {0, 1}:
         return False
-    apart = [access for access in accesses if _is_apart(access, loop, scope)]
+    apart = [access for access in accesses if _is_strided(access, loop, scope)]
     if not apart and trips >= _FEWEST_POSITIONS:
         return True
     inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
     apart_inside = [
-        access for access in accesses if any(_is_apart(access, part, scope) for part in inner)
+        access for access in accesses if any(_is_strided(access, part, scope) for part in inner)
     ]
     # Chains run in lanes of rows, see `lanes`.
     are_sums = all(
@@ -173,7 +173,7 @@ def is_over_positions(loop: For, scope: Scope) -> bool:
     return are_sums and len(apart) < len(apart_inside)
 
 
-def _is_apart(access: Load | Store, loop: For, scope: Scope) -> bool:
+def _is_strided(access: Load | Store, loop: For, scope: Scope) -> bool:
     """Returns whether neighbours in a loop are no neighbours in memory.
 
     Elements that an index picks are gathered in any case.

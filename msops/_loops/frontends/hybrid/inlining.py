@@ -13,6 +13,7 @@ an expression; of any other the statements come before the one with the call, un
 from __future__ import annotations
 
 import ast
+import types
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,7 +43,7 @@ class Inliner:
 
     report: Reporter
     fresh: Callable[[str], str]
-    read: Callable[[Any, ast.Call], Helper]
+    read: Callable[[types.FunctionType], Helper]
     captured: dict[str, Any] = field(default_factory=dict)
     active: tuple[Any, ...] = ()
     count: int = 0
@@ -163,12 +164,13 @@ class Inliner:
     ) -> ast.expr | None:
         """Returns the value of a helper's call; its statements go to `before`."""
         function = called_helper(node, outside)
+        assert function is not None
         name = ast.unparse(node.func)
         if function in self.active:
             raise self.report.value_error(
                 node, f"'{name}' calls itself", "Write a loop: a kernel has no recursion."
             )
-        helper = self.read(function, node)
+        helper = self.read(function)
         if helper.has_effect and not is_whole:
             raise self.report.value_error(
                 node,

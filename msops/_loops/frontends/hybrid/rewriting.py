@@ -108,7 +108,7 @@ class _Rewriting:
     ) -> list[ast.stmt]:
         return without_jumps(plain(body, self.fresh), self.fresh, results)
 
-    def helper(self, function: types.FunctionType, call: ast.Call) -> Helper:
+    def helper(self, function: types.FunctionType) -> Helper:
         """Returns a helper, checked, its statements in few forms."""
         if function not in self.helpers:
             self.helpers[function] = self.read(function)
@@ -135,7 +135,7 @@ class _Rewriting:
             body = [_declared(names, source.definition), *body]
         self.reading.append(function)
         has_effect = assigns_elements(body) or any(
-            self.helper(found, node).has_effect
+            self.helper(found).has_effect
             for statement in body
             for node in ast.walk(statement)
             if isinstance(node, ast.Call)

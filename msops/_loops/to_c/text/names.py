@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msops._loops.ir.formulas import is_name
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.nodes import For, Kernel, Local
-from msops._loops.ir.walk import statements
+from msops._loops.ir.names import declared_names
+from msops._loops.ir.nodes import Kernel
 
 LIBRARY = {
     row.c or name: row.arity
@@ -49,15 +49,9 @@ def choose_names(kernel: Kernel, reserved: frozenset[str]) -> dict[str, str]:
       kernel: the kernel.
       reserved: words that the dialect needs beside those of C and C++.
     """
-    declared = [buffer.name for buffer in (*kernel.parameters, *kernel.buffers)]
-    for stmt in statements(kernel.body):
-        if isinstance(stmt, For):
-            declared.append(stmt.var)
-        elif isinstance(stmt, Local):
-            declared.append(stmt.buffer.name)
     taken = set(_RESERVED | reserved)
     chosen: dict[str, str] = {}
-    for name in dict.fromkeys(declared):
+    for name in dict.fromkeys(declared_names(kernel)):
         plain = plain_name(name)
         if plain.startswith(("ms_", "_")):
             plain = f"v{plain}"

@@ -76,7 +76,7 @@ def _expand(
         carried = buffers[parts.store.buffer]
         if (
             _reads(stmt, carried.name)
-            and _is_apart(loop, position, carried.name)
+            and _run_apart(loop, position)
             and _are_all_carried(loop, parts)
         ):
             return _split(loop, position, parts, carried, names)
@@ -87,8 +87,8 @@ def _reads(stmt: Stmt, name: str) -> bool:
     return any(load.buffer == name for load in loads_in((stmt,)))
 
 
-def _is_apart(loop: For, position: int, carried: str) -> bool:
-    """Returns whether the loop's other nests could run at once, given the carried elements.
+def _run_apart(loop: For, position: int) -> bool:
+    """Returns whether the other nests of a loop could run at once, given the elements of one.
 
     Each must store to a buffer of its own that no nest of the loop reads, at an element of its
     own per iteration.

@@ -150,7 +150,7 @@ class Environment(AxesNamed):
         """Returns the environment of a nest over axes, without conditions."""
         return dataclasses.replace(self, axes=tuple(axes), conditions=(), masks=())
 
-    def knowing(self, condition: Expr, holds: bool = True) -> Environment:
+    def knowing(self, condition: Expr, holds: bool) -> Environment:
         """Returns the environment where a condition holds, or where it does not."""
         return dataclasses.replace(
             self, conditions=(*self.conditions, *conjuncts(condition, holds))

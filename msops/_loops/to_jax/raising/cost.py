@@ -69,7 +69,7 @@ SECONDS_PER_OPERATION_IN_LOOP = 2.5e-11
 that a loop runs again and again: 0.02 to 0.06 ns."""
 SECONDS_PER_FUNCTION_IN_LOOP = 1.5e-9
 """The time of a mathematical function of an element of 4 bytes there."""
-SECONDS_PER_CALL = 4e-9
+SECONDS_PER_SCALAR_FUNCTION = 4e-9
 """The time of a function that XLA computes for one element after the other: 2 to 10 ns."""
 _CALLED_IN_FLOAT32 = frozenset(
     ("sin", "cos", "tan", "asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2", "fmod")
@@ -408,13 +408,13 @@ class _Costs:
             case Const() | Var():
                 return 0.0
             case FunctionCall(function=name) if name in _CALLED[part.dtype == "float64"]:
-                return SECONDS_PER_CALL
+                return SECONDS_PER_SCALAR_FUNCTION
             case Binary(op="pow", right=Const(value=by)) if by == 0.5 or is_whole_power(part):
                 return operation * width * max(1, int(abs(by)).bit_length() - 1)
             case Binary(op="pow") if is_float(part.dtype):
                 return SECONDS_PER_POWER * width
             case Binary(op="mod" | "floordiv") if is_float(part.dtype):
-                return SECONDS_PER_CALL
+                return SECONDS_PER_SCALAR_FUNCTION
             case Binary(op=op, right=right) if op in QUOTIENTS and not isinstance(right, Const):
                 return SECONDS_PER_QUOTIENT
             case FunctionCall(function=name) if not FUNCTIONS[name].is_instruction:
