@@ -43,6 +43,18 @@ def any_size() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("any_size")
+def test_the_stage_is_shown(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    known = analyse(edges())
+    monkeypatch.setenv("MSOPS_DEBUG", "ir")
+    with_borders(known)
+    shown = capfd.readouterr().err
+    assert shown.startswith("-- zero borders\nkernel")
+    assert "parallel b_0 in 0 .. 1 {" in shown
+
+
+@pytest.mark.usefixtures("any_size")
 def test_the_rows_and_columns_around_are_zeroed() -> None:
     known = with_borders(analyse(edges()))
     lines = lines_of(known.kernel)

@@ -1,7 +1,7 @@
 """The pipeline of the loop compiler: a list of named passes for each way out.
 
     front end -> PASSES_COMMON -> PASSES_TO_JAX -> XLA operations
-                               -> passes_to_mark -> PASSES_TO_C -> C
+                               -> passes_to_mark -> with_borders -> PASSES_TO_C -> C
                                                  -> PASSES_TO_CUDA -> CUDA C
                                                  -> passes_to_gradient -> the kernel of a gradient
     front end -> passes_to_batch -> the kernel over a leading axis
@@ -362,10 +362,17 @@ def _by_its_names(
 
 def with_borders(known: Analysis) -> Analysis:
     """Returns what is known of a kernel that begins with zeros around what it writes of results."""
-    kernel, names = zero_borders(known.kernel, known.overwritten)
+    zeroed: frozenset[str] = frozenset()
+
+    def change(kernel: Kernel) -> Kernel:
+        nonlocal zeroed
+        changed, zeroed = zero_borders(kernel, known.overwritten)
+        return changed
+
+    kernel = run(known.kernel, [("zero borders", change)])
     if kernel is known.kernel:
         return known
-    return dataclasses.replace(known, kernel=kernel, overwritten=known.overwritten | names)
+    return dataclasses.replace(known, kernel=kernel, overwritten=known.overwritten | zeroed)
 
 
 def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, frozenset[str]]:
