@@ -27,9 +27,19 @@ def processor_description() -> str:
 
 @functools.cache
 def vector_bytes() -> int:
-    """Returns the bytes of the widest vector register: 64 with AVX-512, 32 with AVX, else 16."""
+    """Returns the bytes of the widest vector register: 64 with AVX-512, 32 with AVX2, else 16."""
     features = processor_description().split()
-    return 64 if "avx512f" in features else 32 if "avx" in features else LEAST_VECTOR_BYTES
+    return 64 if "avx512f" in features else 32 if "avx2" in features else LEAST_VECTOR_BYTES
+
+
+def has_gathers() -> bool:
+    """Returns whether instructions load a vector from anywhere, or only some of its lanes: AVX2."""
+    return vector_bytes() >= 32
+
+
+def has_mask_registers() -> bool:
+    """Returns whether any instruction on vectors can leave lanes out: AVX-512."""
+    return vector_bytes() >= 64
 
 
 @functools.cache

@@ -60,16 +60,14 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.to_c.moving import moving_index
 
-_MASKING_BYTES = 32
-"""The size of the vectors of processors that load only some lanes."""
 _LEAST_BYTES = 4
-"""Bytes of an element of which they do."""
+"""Bytes of an element that processors gather."""
 
 
 def load_clamped_neighbours(kernel: Kernel) -> Kernel:
     """Returns the kernel with such elements of its innermost parallel loops in variables."""
     indices = (index for load in loads_in(kernel.body) for index in load.indices)
-    if processor.vector_bytes() < _MASKING_BYTES or not any(map(loads, indices)):
+    if not processor.has_gathers() or not any(map(loads, indices)):
         return kernel
     names, buffers = Names(kernel), buffers_of(kernel)
 

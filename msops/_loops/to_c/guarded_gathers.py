@@ -7,9 +7,9 @@
       }
     }                                           }
 
-Warps and resamples of images do so. gcc 12 makes no vectors of a loop that gathers under a mask. A
-gather of the nearest element needs no mask: what it reads past a border is not chosen. Nearest
-neighbours by a rotation take 0.3 of the time.
+Warps and resamples of images read such elements. gcc 12 makes no vectors of a loop that gathers
+under a mask. A gather of the nearest element needs no mask: what it reads past a border is not
+chosen. Nearest neighbours by a rotation take 0.3 of the time.
 """
 
 from __future__ import annotations
@@ -55,8 +55,6 @@ from msops._loops.to_c.strides import is_of_its_own
 from msops._loops.to_c.vectors import may_run_in_vectors
 from msops._loops.to_c.work import work
 
-_GATHERING_BYTES = 32
-"""The size of the vectors of processors that gather."""
 _LEAST_BYTES = 4
 """Bytes of an element that processors gather."""
 _MOST_WORK = 64
@@ -70,7 +68,7 @@ class _NoVectors(Exception):
 def gather_guarded_elements(kernel: Kernel) -> Kernel:
     """Returns the kernel with such conditions in its loops in vectors as choices."""
     indices = (index for load in loads_in(kernel.body) for index in load.indices)
-    if processor.vector_bytes() < _GATHERING_BYTES or not any(map(loads, indices)):
+    if not processor.has_gathers() or not any(map(loads, indices)):
         return kernel
     buffers = buffers_of(kernel)
 
@@ -85,7 +83,7 @@ def gather_guarded_elements(kernel: Kernel) -> Kernel:
             return None
         if not gathers.found:
             return None
-        # Of neighbours stored under conditions there may have been none.
+        # A loop that stores neighbours under conditions may have had no mark for vectors.
         new = with_parts(loop, body=body, vector=loop.vector or "ivdep")
         return None if gcc_confuses_elements(new, scope, buffers) else (new,)
 
@@ -179,7 +177,7 @@ class _Gathers:
                 return with_parts(condition, operand=self._evaluated(operand))
             case Binary(op=op) if op in COMPARISONS and loads(condition):
                 return condition
-        # Iterations of the loops around may share elements if their numbers decide.
+        # A condition on loop variables alone may be what keeps iterations of loops around apart.
         raise _NoVectors
 
     def _in_any_case(self, expr: Expr) -> Expr:

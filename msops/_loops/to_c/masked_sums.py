@@ -95,15 +95,13 @@ _LANES = 8
 """Elements of a group: two of these are faster than one of 16, half of whose lanes are off."""
 _FEWEST_TRIPS = 3
 """Estimated elements of a sum. In groups, sums of 2 take twice as long, and sums of 3 as long."""
-_MASKING_BYTES = 64
-"""The size of the vectors of processors that load only some lanes."""
 _DTYPES = ("float32", "float64")
 _EXACT = "int64"
 
 
 def sum_under_masks(kernel: Kernel) -> Kernel:
     """Returns the kernel with such sums in groups of lanes."""
-    if processor.vector_bytes() < _MASKING_BYTES:
+    if not processor.has_mask_registers():
         return kernel
     names, buffers = Names(kernel), buffers_of(kernel)
     loops = [stmt for stmt in statements(kernel.body) if isinstance(stmt, For)]
