@@ -205,7 +205,7 @@ def _summary(measured: list[Measured]) -> Table:
 
 
 def _sureness(measured: list[Measured]) -> Table:
-    """Returns how far to trust the estimates: `SURE_FACTOR` of choice.py is read from it."""
+    """Returns by how much the estimates are wrong about which form is faster."""
     errors = [m.error for m in measured]
     steps = statistics.quantiles(errors, n=10)
     wrong = [m.error for m in measured if m.loss > 1]

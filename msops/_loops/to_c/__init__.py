@@ -69,23 +69,23 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
 
 What the passes share:
 
-    neighbour_terms.py  terms that a nest adds to neighbours (neighbours)
-    window_columns.py   windows whose terms depend on a column (columns)
-    column_places.py    the columns of positions and of windows (columns)
-    column_loops.py     loops that sum columns (columns)
-    sums.py             sums that fit tiles, and the sizes of tiles (products)
-    tiles.py            statements of one sum in a tile (products)
-    axis_copies.py      arrays with another axis last (transposing, strided_sums)
-    packing.py          factors of products in the order of their tiles (products)
-    choosing.py         choices of values instead of conditions (lanes)
-    copying.py          local copies of elements that are read often (lanes)
-    owning.py           local copies of rows that only one iteration touches (lanes)
-    lane_groups.py      groups of rows, one in each lane of a vector (lanes)
-    reordering.py       loops whose accesses gcc would put in another order (vectors, the printer)
+    neighbour_terms.py  terms that a nest adds to neighbours
+    window_columns.py   windows whose terms depend on a column
+    column_places.py    the columns of positions and of windows
+    column_loops.py     loops that sum columns
+    sums.py             sums that fit tiles, and the sizes of tiles
+    tiles.py            statements of one sum in a tile
+    axis_copies.py      arrays with another axis last
+    packing.py          factors of products in the order of their tiles
+    choosing.py         choices of values instead of conditions
+    copying.py          local copies of elements that are read often
+    owning.py           local copies of rows that only one iteration touches
+    lane_groups.py      groups of rows, one in each lane of a vector
+    reordering.py       loops whose accesses gcc would put in another order
     work.py             the amount of arithmetic in statements and expressions
-    skewing.py          rows that run side by side with a lag (diagonals, jamming)
-    rows.py             rows that a loop reads, positions that it writes (fusing)
-    apart.py            elements that are surely not the same (reductions, diagonals)
+    skewing.py          rows that run side by side with a lag
+    rows.py             rows that a loop reads, positions that it writes
+    apart.py            elements that are surely not the same
     blocks.py           loops over blocks and groups of iterations
     moving.py           indices that move evenly with a loop
     strides.py          distances in memory between the elements that a loop touches
@@ -105,8 +105,8 @@ The printer:
 
 cost.py estimates the time of the code, for passes and for the choice of a form.
 
-text/ prints what C and CUDA C have in common; CUDA also uses reductions.py, storage.py and
-workspaces.py.
+text/ prints what C and CUDA C have in common. CUDA also uses early_ends.py, reductions.py,
+storage.py, whole_conditions.py and workspaces.py.
 """
 
 from msops._loops.to_c.source import CSource, c_source

@@ -11,8 +11,8 @@
                                        } else { ... } }
 
 A store out of range is dropped, so it has a guard, which takes as long as the store. The check
-runs in vectors. If it finds an index out of range, the loop keeps its guards. It also does so if
-elements that are no indices in the loop are out of range.
+runs in vectors. If it finds an index out of range, the loop keeps its guards, also if the element
+that it found is no index in the loop.
 """
 
 from __future__ import annotations

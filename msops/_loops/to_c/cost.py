@@ -1,9 +1,9 @@
 """Estimates what native code costs on a CPU, to choose between it and operations of XLA.
 
-The constants are seconds of one thread: rounded times of the generated C in
-``benchmarks/loops_choice.py``. A loop that is split over threads counts half, because the constants
-for XLA's operations were measured on two processors, and both share large work among the same
-threads.
+The constants are seconds of one thread, rounded: they were fitted to times of generated C of many
+kernels, and ``benchmarks/loops_choice.py`` says how far the estimates are off. A loop that is split
+over threads counts half, because the constants for XLA's operations were measured on two
+processors, and both share large work among the same threads.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
       }                                          }
     }                                          }
 
-Upwind differences do so, and so does an edge detector along a gradient. Compilers gather such
-elements one by one, or make no vectors. To load two vectors and choose takes a fraction of the
+Upwind differences read such elements, and so does an edge detector along a gradient. Compilers
+gather them one by one, or make no vectors. To load two vectors and choose takes a fraction of the
 time.
 """
 

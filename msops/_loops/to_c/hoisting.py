@@ -7,11 +7,13 @@
       }                                        }
     }                                        }
 
-Compilers do so with arithmetic. gcc leaves choices inside, as that of the nearest integer for a
-float, and makes no vectors of a loop with a condition that is the same for all lanes. Nor does it
-read before a loop what only a condition inside of it reads, as the element may not exist. So
-elements that do exist are held in variables, and elements of an array that the loop stores, too, if
-its indices show that it stores other ones.
+gcc moves arithmetic out of loops, but not all: a choice stays inside, such as that of the nearest
+integer for a float, and a loop with a condition that is the same for all lanes gets no vectors.
+
+Elements that the loop reads at positions that it does not change are held in variables as well.
+gcc leaves those inside that only a branch reads, since they may not exist; here they are read ahead
+if they do exist. So are elements of an array that the loop stores to, if the indices show that it
+stores other ones.
 """
 
 from __future__ import annotations

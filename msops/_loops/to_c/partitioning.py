@@ -10,7 +10,7 @@ Between the first and the last few iterations each test is decided and left out,
 in plain vectors. There the loops inside are split too; at the borders they stay as they are. Rows
 that run in order are split for `carrying`: between the borders each iteration has one before it.
 Steps around other loops are split where these test for the step.
-Halide calls this loop partitioning, and the iterations between the steady state
+Halide calls this loop partitioning; the iterations between the borders are its steady state
 (`PartitionLoops.cpp`).
 `scattering` cuts reductions in the same way.
 """
@@ -50,7 +50,7 @@ _MOST_AT_BORDER = 1 / 4
 """The largest part of a loop's iterations that may be at a border."""
 _MOST_STATEMENTS = 200
 """Of a loop that is split: each is copied twice."""
-_MOSTQUOTIENTS = 3
+_MOST_QUOTIENTS = 3
 """The most values of a quotient that tell a border from a pattern."""
 _LANES = 16
 _WORK_OF_TEST = 6
@@ -191,7 +191,7 @@ def _conditions(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
         ):
             divisor = int(value)
             least, greatest = (limit // divisor for limit in range_of(left, ranges))
-            if greatest - least < _MOSTQUOTIENTS:
+            if greatest - least < _MOST_QUOTIENTS:
                 for quotient in range(least + 1, greatest + 1):
                     yield binary("ge", left, dataclasses.replace(by, value=quotient * divisor))
 

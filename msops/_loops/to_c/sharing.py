@@ -7,7 +7,8 @@ The number, the grain, is the fewest iterations that are worth a thread. If a sh
 longer one, both are marked: threads share the pairs of their iterations.
 
 In a serial loop, such as one over time, threads also share lighter loops over large arrays that
-they share in its other loops. One thread would have to fetch what the others have in their caches.
+they share in its other loops. Otherwise one thread would have to fetch what the others have in
+their caches.
 """
 
 from __future__ import annotations

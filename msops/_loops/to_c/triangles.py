@@ -49,8 +49,8 @@ from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.blocks import in_blocks, index, is_alike
 
 _ROWS = 16
-"""Of a block. Cholesky's factorisation of 500 rows takes 0.81 of the time row by row with 8, 0.74
-with 16, 0.83 with 32."""
+"""Of a block. Measured of Cholesky's factorisation of 500 rows, on one processor: beside loops row
+by row, blocks of 8 rows take 0.81 of the time, of 16 rows 0.74, of 32 rows 0.83."""
 _FEWEST_BLOCKS = 4
 
 

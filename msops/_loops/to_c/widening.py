@@ -18,8 +18,9 @@ those of a convolution, then no longer wait for their own additions. Compilers c
 expansion (R. Allen, K. Kennedy, "Optimizing Compilers for Modern Architectures", 5.3). The loop
 over positions is then split and moved inwards as in sinking.py.
 
-A sum over a triangle may move by itself, as in a product with a symmetric matrix of which half is
-stored: that half is read by rows for the sums of rows, and for those of columns as well.
+A product with a symmetric matrix of which half is stored has two sums over that triangle: over its
+rows, and over its columns. The loop over the columns is then turned by itself, so that both sums
+read the triangle row by row.
 
 Rows of such a product may be columns of what it stores. Their sums, too, get an element for each
 row, so that rows that are side by side in memory are stored together.

@@ -1,11 +1,11 @@
 """Estimates what raised steps cost on a CPU, to choose between them and native code.
 
-The constants are those of ``benchmarks/loops_choice.py`` on two processors, rounded: they are right
-within a factor of about two, which is enough where the alternatives differ by more. XLA runs an
-elementwise operation in vector registers, also where it is masked or writes a part of a buffer; in
-a kernel with a loop it runs those that write a part element by element. What it fuses with all that
-reads it is never an array in memory. An order-bound loop pays for the hull of a triangle in each
-iteration. The file is long since each constant says what was measured.
+The constants are times on two processors, rounded. They are right within a factor of about two, as
+``benchmarks/loops_choice.py`` shows, which is enough where the alternatives differ by more. XLA
+runs an elementwise operation in vector registers, also where it is masked or writes a part of a
+buffer; in a kernel with a loop it runs those that write a part element by element. What it fuses
+with all that reads it is never an array in memory. An order-bound loop pays for the hull of a
+triangle in each iteration. The file is long since each constant says what was measured.
 """
 
 from __future__ import annotations
