@@ -147,7 +147,6 @@ from msops._loops.to_c.early_ends import mark_early_ends
 from msops._loops.to_c.element_choices import choose_elements
 from msops._loops.to_c.eliminating import update_later_elements
 from msops._loops.to_c.exact_indices import write_exact_indices
-from msops._loops.to_c.flags import set_flags_by_masks
 from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.fusing import fuse_rows
@@ -159,12 +158,13 @@ from msops._loops.to_c.invariants import compute_invariants_once
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lane_sums import sum_in_lanes
 from msops._loops.to_c.lanes import put_rows_in_lanes
+from msops._loops.to_c.mask_flags import set_flags_by_masks
 from msops._loops.to_c.masked_sums import sum_under_masks
 from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.neighbours import gather_from_neighbours
 from msops._loops.to_c.networks import defer_nan_tests
 from msops._loops.to_c.outwards import move_parallel_loops_out
-from msops._loops.to_c.padding import partition_windows
+from msops._loops.to_c.padded_windows import partition_windows
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.partitioning import partition_loops, partition_rows, partition_steps
 from msops._loops.to_c.picking import compute_picks_ahead

@@ -18,7 +18,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     ahead.py         sums that a serial loop begins with, before the loop
     deferring.py     sums that a loop only adds to, after it
     transposing.py   factors of long sums, copied so that vectors run over an outer loop
-    padding.py       loops around padded windows, split where parts lie outside
+    padded_windows.py  loops around padded windows, split where parts lie outside
     widening.py      sums in variables, with an element for each position
     windows.py       loops over small windows, written out as statements
     compared_indices.py  variables for sums that conditions compare, and that are indices
@@ -45,7 +45,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     element_choices.py  elements at one of two distances, by a choice of both
     clamping.py      neighbours at distances that are data, past a border the nearest ones
     conditional_sums.py  sums of a term or zero, without a branch
-    flags.py         variables that conditions on picked elements set, by masks
+    mask_flags.py    variables that conditions on picked elements set, by masks
     versioning.py    a version with proven indices for loops whose indices depend on data
     fusing.py        parallel loops that hand rows on, fused strip by strip
     stepping.py      loops that do something in every n-th iteration, without the others
@@ -96,7 +96,7 @@ The printer:
     storage.py     the place of each buffer
     printer.py     statements
     records.py     elements of records, which gcc takes into vectors one by one
-    threads.py     calls that split a loop over threads
+    thread_calls.py  calls that split a loop over threads
     dialect.py     C where it differs from CUDA C
     functions.py   mathematical functions that vectorise
     fused.py       products added to vectors in one rounding

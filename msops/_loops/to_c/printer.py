@@ -45,7 +45,7 @@ from msops._loops.to_c.reordering import gcc_confuses_iterations, gcc_fills_mask
 from msops._loops.to_c.strides import offset
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.text.syntax import SIGNS
-from msops._loops.to_c.threads import Captured, task_call, task_text
+from msops._loops.to_c.thread_calls import Captured, task_call, task_text
 
 _LANES = 32
 _FUSED_BYTES = 16

@@ -13,7 +13,7 @@ from msops._loops.to_c.printer import CPrinter
 from msops._loops.to_c.storage import Placement, Storage, place_buffers
 from msops._loops.to_c.text import Unproven, Values, indented
 from msops._loops.to_c.text.names import plain_name
-from msops._loops.to_c.threads import PARALLEL_FOR
+from msops._loops.to_c.thread_calls import PARALLEL_FOR
 
 _LARGE_BYTES = 1 << 22
 """Bytes of an array for which numpy requests huge pages, too."""
