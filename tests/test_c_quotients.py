@@ -92,6 +92,36 @@ def test_the_least_dividend_and_what_it_is_negated(tmp_path: Path, dtype: str) -
         np.testing.assert_array_equal(got[row], want[row], err_msg=text)
 
 
+PAIRS = """kernel pairs(a: int32[{n}], b: int32[{n}], c: int32[1]) -> (y) {{
+  buffer y: int32[4, {n}]
+  parallel i in 0 .. {n} {{
+    y[0, i] = a[i] // b[i]
+    y[1, i] = a[i] % b[i]
+    y[2, i] = int32(i) // c[0]
+    y[3, i] = a[i] % c[0]
+  }}
+}}"""
+
+
+def test_vectors_divide_by_data(tmp_path: Path) -> None:
+    """Floats of 64 bits divide what integers of 32 bits do, also near whole quotients."""
+    special = [-(2**31), -(2**31) + 1, -65536, -7, -2, -1, 0, 1, 2, 7, 46341, 2**31 - 1]
+    rng = np.random.default_rng(5)
+    divisors = rng.integers(-(2**31), 2**31, 20_000) >> rng.integers(0, 31, 20_000)
+    whole = divisors * (rng.integers(-(2**31), 2**31, 20_000) // np.where(divisors, divisors, 1))
+    beside = np.clip(whole + rng.integers(-1, 2, 20_000), -(2**31), 2**31 - 1)
+    pairs = [*itertools.product(special, special), *zip(beside, divisors, strict=True)]
+    a, b = np.array(pairs).T.astype("int32")
+    kernel = parse_kernel(PAIRS.format(n=len(pairs)))
+    ready, source = shipped(kernel, 0)
+    assert "ms_mod_in_vectors_i32(a[" in source.text
+    library = build_together(tmp_path, [source])
+    for divisor in (*special, 3, 1000):
+        inputs = [np.ascontiguousarray(a), np.ascontiguousarray(b), np.array([divisor], "int32")]
+        (got,), (want,) = call(library, ready, source, inputs), interpret(kernel, inputs)
+        np.testing.assert_array_equal(got, want)
+
+
 def around(x):
     n = x.shape[0]
     out = output_tensor((3, n, n), x.dtype)  # noqa: F821

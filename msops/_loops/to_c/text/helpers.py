@@ -42,6 +42,21 @@ $inline $T $name($T a, $T b) {
   const $T r = ($T)(a < 0 ? 0 - over % by : over % by);
   return ($T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);
 }""",
+        # By float64, which vectors divide: exact, as numbers of 32 bits have quotients that are
+        # whole, or farther from it than the error. -1 is apart, as the least integer overflows.
+        "floordiv_in_vectors__signed": """
+$inline $T $name($T a, $T b) {
+  const $T by = b == 0 || b == -1 ? 1 : b, q = ($T)((double)a / (double)by);
+  const $T rest = ($T)(($U)a - ($U)q * ($U)by);
+  const $T down = rest != 0 && (rest ^ by) < 0;
+  return b == 0 ? 0 : b == -1 ? ($T)(0 - ($U)a) : q - down;
+}""",
+        "mod_in_vectors__signed": """
+$inline $T $name($T a, $T b) {
+  const $T by = b == 0 || b == -1 ? 1 : b, q = ($T)((double)a / (double)by);
+  const $T rest = ($T)(($U)a - ($U)q * ($U)by);
+  return rest != 0 && (rest ^ by) < 0 ? rest + by : rest;
+}""",
         # Of a positive divisor. These have no branch, so that gcc moves them out of loops.
         "floordiv_positive__signed": """
 $inline $T $name($T a, $T b) {

@@ -342,6 +342,9 @@ class Values:
     def _quotient(self, expr: Binary, left: str, right: str) -> str:
         """Prints a division or a remainder; plainly where C's is the same."""
         kind = signedness(expr.dtype)
+        is_of_data = not isinstance(expr.right, Const)
+        if self.is_in_vector and is_of_data and expr.dtype == "int32" and "trunc" not in expr.op:
+            return f"{self.helper(f'{expr.op}_in_vectors__signed', 'int32')}({left}, {right})"
         low, high = self._range(expr.left)
         least = self._range(expr.right)[0]
         # gcc 12 may move a sign out of a division, which is wrong for the least integer alone.
