@@ -708,6 +708,30 @@ def triangle(x, w):
     return y
 
 
+def magnitudes(a, t):
+    picked = output_tensor(t.shape, a.dtype)
+    facts = output_tensor((3, t.shape[0]), t.dtype)
+    for i in range(t.shape[0]):
+        picked[i] = a[abs(t[i])]
+        facts[0, i] = abs(t[i])
+        facts[1, i] = 1 if abs(t[i]) < 0 else 2
+        facts[2, i] = abs(t[i]) // 4
+    return picked, facts
+
+
+@pytest.mark.parametrize("lower", LOWERINGS)
+@pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "int64"])
+def test_the_magnitude_of_the_least_integer_wraps(dtype, lower):
+    least = np.iinfo(dtype).min
+    t = np.array([least, least + 1, -29, -1, 0, 3, np.iinfo(dtype).max], dtype)
+    a = np.arange(1, 31, dtype="float32")
+    wrapped = np.where(t == least, t, np.abs(t))
+    with jax.enable_x64(True):
+        picked, facts = jax.jit(make(magnitudes, lower))(a, t)
+    np.testing.assert_array_equal(picked, a[np.clip(wrapped, 0, 29)])
+    np.testing.assert_array_equal(facts, [wrapped, np.where(wrapped < 0, 1, 2), wrapped // 4])
+
+
 @pytest.mark.parametrize("lower", one_in(2, LOWERINGS, 1))
 def test_a_gradient_computes_what_a_choice_guards_inside_of_it_alone(lower):
     """Both factors need the hyperbolic tangent, which reads y[i, -1] where j is 0."""

@@ -200,6 +200,14 @@ def safe_operands(op: str) -> tuple[float, ...]:
     return row.safe if row else _SAFE_OPERANDS.get(op, ())
 
 
+def _integer_abs(x: Array) -> Array:
+    """Returns the absolute value; the least integer wraps, as `-x` does.
+
+    XLA takes the value of `lax.abs` for one that is not negative, and drops what guards an index.
+    """
+    return lax.select(lax.lt(x, like(x, 0)), lax.neg(x), x)
+
+
 def unary(op: str) -> Callable[[Array], Array]:
     """Returns the lax function of a `Unary`."""
     return lax.neg if op == "neg" else lax.bitwise_not
@@ -216,8 +224,8 @@ def binary(op: str, dtype: str) -> Callable[[Array, Array], Array]:
 
 def call(function: str, dtype: str) -> Callable[..., Array]:
     """Returns the JAX function of a `FunctionCall` on arguments of a dtype."""
-    if function == "abs" and dtype.startswith("uint"):
-        return lambda x: x
+    if function == "abs" and not is_float(dtype):
+        return _integer_abs
     row = FUNCTIONS[function]
     form = row.jax or f"lax.{function}"
     run = _named(form) if is_name(form) else _formula(form, row.arguments, dtype)
