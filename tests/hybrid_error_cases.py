@@ -46,12 +46,12 @@ VALUE_ERRORS: Rows = (
     (
         "c[0] = «sqr»(a[0])",
         "'sqr' is no function of the loop language",
-        "Did you mean sqrt or rsqrt?",
+        "Did you mean sqrt or rsqrt? A function of yours must stand above the kernel.",
     ),
     (
         "c[0] = «a.dtype»(3)",
         "'a.dtype' cannot be called in a kernel",
-        "Name the dtype that converts: float32(x).",
+        "Write a.dtype.type(value), as with numpy, or name the dtype: float32(value).",
     ),
     (
         "c[0] = «fmax»(a[0], a[1])",

@@ -536,7 +536,6 @@ def test_error_says_who_expected_got_and_what_to_do(name: str) -> None:
     assert isinstance(caught.value, errors.MsopsError)
 
 
-PARAMETERS = "Pass an array for each tensor, in order; the parameters after them are attributes."
 CALLS = {
     "too few tensors": (
         multiply,
@@ -544,7 +543,7 @@ CALLS = {
         errors.BuildError,
         "the kernel has the parameters (x, y); it is called with 1 tensor",
         "def multiply(x, y):",
-        PARAMETERS,
+        "Pass an array for y, or its value by name, y=...",
     ),
     "a list for one tensor": (
         multiply,
@@ -561,7 +560,7 @@ CALLS = {
         "the kernel has the parameters (x, at); it is called with 1 tensor and the attributes "
         "scale",
         "def horner(x, at):",
-        PARAMETERS,
+        "Pass an array for at, or its value by name, at=...",
     ),
     "two dtypes": (
         multiply,

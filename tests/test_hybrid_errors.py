@@ -105,6 +105,24 @@ def test_errors_of_shapes_and_dtypes(statements: str, problem: str, remedy: str)
     assert said(error) == message_of(statements, problem, remedy)
 
 
+def test_the_dtype_of_conditions_converts_nothing() -> None:
+    text = "def k(a):\n    c = output_tensor((1,), 'int32')\n    c[0] = {}\n    return c\n"
+    marked = "c[0] = «a.dtype.type(3)»"
+    with pytest.raises(BuildError) as error:
+        specialise(define(text.format("a.dtype.type(3)")), vector(dtype="bool"))
+    assert said(error) == message_of(
+        marked,
+        "'a.dtype.type(3)' converts to bool, which is no dtype of numbers",
+        "For a condition, compare: 3 != 0.",
+    )
+
+
+def test_advice_converts_to_the_floats_of_the_kernel() -> None:
+    text = "def k(n, a):\n    c = output_tensor((1,), a.dtype)\n    c[0] = n[0] / 2\n    return c\n"
+    with pytest.raises(BuildError, match=r"convert: float64\(n\[0\]\) / 2\."):
+        specialise(define(text), vector(dtype="int32"), vector(dtype="float64"))
+
+
 @pytest.mark.parametrize(
     ("text", "kind", "problem", "remedy"),
     [
@@ -267,7 +285,7 @@ def test_a_kernel_is_a_def(func: Any, got: str) -> None:
             (vector(),),
             {},
             "the kernel has the parameters (a, n); it is called with 1 tensor",
-            "Pass an array for each tensor, in order; the parameters after them are attributes.",
+            "Pass an array for n, or its value by name, n=...",
         ),
         (
             (vector(), vector(), vector()),
@@ -279,7 +297,7 @@ def test_a_kernel_is_a_def(func: Any, got: str) -> None:
             (vector(),),
             {"m": 1},
             "the kernel has the parameters (a, n); it is called with 1 tensor and the attributes m",
-            "Pass an array for each tensor, in order; the parameters after them are attributes.",
+            "Pass an array for n, or its value by name, n=...",
         ),
         (
             (vector(),),

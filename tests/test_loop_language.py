@@ -465,6 +465,23 @@ def test_names_of_the_language_in_helpers_and_as_dtypes() -> None:
     np.testing.assert_allclose(everywhere(k, X), np.exp(X) + 1, 1e-6)
 
 
+def like(value, x):
+    return x.dtype.type(value)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32"])
+def test_conversions_to_the_dtype_of_a_tensor(dtype: str) -> None:
+    def k(x, t):
+        y = output_tensor(x.shape, x.dtype)
+        for i in range(x.shape[0]):
+            y[i] = x[i] * x.dtype.type(t[i]) + like(i, x) - t.dtype.type(2) * like(t[i], x)
+        return y
+
+    x, t = np.arange(1, 5).astype(dtype), np.array([2, -1, 0, 3], dtype)
+    with jax.enable_x64(True):
+        assert everywhere(k, x, t).tolist() == (x * t + np.arange(4) - 2 * t).tolist()
+
+
 class Mode(enum.IntEnum):
     FAST = 3
 
@@ -593,6 +610,7 @@ scaled = lambda v: v * 2.0  # noqa: E731
         ("y[0] = clipped(x[0])", r"'clipped' has the parameters \(value, most\)"),
         ("y[0] = clipped(x[0], least=1.0)", r"'clipped' has the parameters \(value, most\)"),
         ("y[0] = wrong_inside(x)", "helper 'wrong_inside': 'np.sum' cannot be called"),
+        ("y[0] = like(1, x[0])", r"'x\[0\]' is no tensor and has no .dtype"),
         ("y[0] = partial(x[0])", "'partial' is a partial, which a kernel cannot call"),
         ("y[0] = scaled(x[0])", "expected a kernel that is a function made by def; got a lambda"),
     ],

@@ -92,7 +92,7 @@ def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr)
             node,
             f"an integer to a negative power is no integer; the operands of {what} are "
             f"{left.dtype}",
-            _in_floats(node),
+            _in_floats(typing, node),
         )
     if is_mixed:
         _check_domain(typing, node, op, left.dtype, what)
@@ -111,27 +111,28 @@ def _report_integer(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, rig
         raise typing.report.build_error(
             node,
             f"the operands of '**' are the float constant {text} and {named(other.dtype)}",
-            _in_floats(node),
+            _in_floats(typing, node),
         )
     if isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Subscript):
         return  # What is stored is an integer anyway.
     typing.note(
         node,
         f"the constant {text} is {other.dtype}, as {integer} is; what does not fit wraps",
-        f"Write an integer, or compute in floats: float32({integer}).",
+        f"Write an integer, or compute in floats: {typing.float_dtype}({integer}).",
     )
 
 
-def _in_floats(node: ast.AST) -> str:
-    return f"Compute in floats: {' ** '.join(_as_floats(node))}."
+def _in_floats(typing: Typing, node: ast.AST) -> str:
+    return f"Compute in floats: {' ** '.join(_as_floats(typing, node))}."
 
 
-def _as_floats(node: ast.AST) -> list[str]:
+def _as_floats(typing: Typing, node: ast.AST) -> list[str]:
     """Returns the text of two operands as floats; a number takes the type of the other operand."""
     operands = operands_of(node)
     numbers = [_is_number(part) for part in operands]
+    dtype = typing.float_dtype
     return [
-        ast.unparse(part) if is_number and not all(numbers) else f"float32({ast.unparse(part)})"
+        ast.unparse(part) if is_number and not all(numbers) else f"{dtype}({ast.unparse(part)})"
         for part, is_number in zip(operands, numbers, strict=True)
     ]
 
@@ -199,7 +200,7 @@ def _check_domain(typing: Typing, node: ast.AST, op: BinaryOp, dtype: str, what:
         raise typing.report.build_error(
             node,
             f"'/' of two {dtype} is ambiguous",
-            f"Write // for the whole quotient, or convert: {' / '.join(_as_floats(node))}.",
+            f"Write // for the whole quotient, or convert: {' / '.join(_as_floats(typing, node))}.",
         )
     if dtype == "bool" and op not in ("eq", "ne", "and", "or", "xor"):
         raise typing.report.build_error(
@@ -252,7 +253,9 @@ def function(typing: Typing, node: ast.AST, name: str, args: tuple[Expr, ...]) -
         if not fits:
             given = node.args[place] if isinstance(node, ast.Call) else ast.Name("x")
             is_of_integers = row.domain == "integer"
-            wanted, cast = ("integers", "int32") if is_of_integers else ("floats", "float32")
+            wanted, cast = (
+                ("integers", "int32") if is_of_integers else ("floats", typing.float_dtype)
+            )
             raise typing.report.build_error(
                 node,
                 f"'{name}' takes {wanted}; got {arg.dtype}",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import difflib
 import functools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeGuard
 
 from msops._loops.frontends.hybrid.language import INTRINSICS, Intrinsic, Role
 from msops._loops.frontends.reporting import Reporter
@@ -62,6 +62,14 @@ def is_declaration(value: ast.expr) -> bool:
     return row is not None and row.role == "buffer"
 
 
+def converts_to_dtype(node: ast.expr) -> TypeGuard[ast.Call]:
+    """Returns whether a call has the form ``x.dtype.type(value)``."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="type", value=ast.Attribute(attr="dtype"))):
+            return len(node.args) == 1 and not node.keywords
+    return False
+
+
 def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
     """Checks name, dialect and number of arguments of a call; returns the row of its function."""
     if not isinstance(node.func, ast.Name):
@@ -70,7 +78,8 @@ def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
             raise rules.report.value_error(
                 node.func,
                 f"'{ast.unparse(node.func)}' cannot be called in a kernel",
-                "Name the dtype that converts: float32(x).",
+                f"Write {ast.unparse(node.func)}.type(value), as with numpy, or name the dtype: "
+                "float32(value).",
             )
         known = name if name in INTRINSICS else ", ".join(_near(name)) or "sqrt, exp, tanh"
         raise rules.report.value_error(
@@ -91,12 +100,7 @@ def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
         raise rules.report.value_error(
             node.func,
             f"'{name}' is no function of the loop language",
-            _ADVICE[name]
-            if name in _ADVICE
-            else f"Did you mean {' or '.join(near)}?"
-            if near
-            else f"There are {', '.join(names_of(rules))}; and functions of yours that stand "
-            "above the kernel.",
+            _advice(name, near, rules),
         )
     if row.akg_only and rules.dialect != "akg":
         raise rules.report.value_error(
@@ -118,6 +122,18 @@ def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
             "Pass func_type='akg', whose dialect takes them." if extra else _nested(node),
         )
     return row
+
+
+def _advice(name: str, near: Sequence[str], rules: Rules) -> str:
+    """Returns what to write for the name of no function."""
+    if name in _ADVICE:
+        return _ADVICE[name]
+    if name in _SPELLED:
+        return f"Did you mean {_SPELLED[name]}?"
+    if near:
+        return f"Did you mean {' or '.join(near)}? A function of yours must stand above the kernel."
+    listed = ", ".join(names_of(rules))
+    return f"There are {listed}; and functions of yours that stand above the kernel."
 
 
 def _nested(node: ast.Call) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 
 from msops._loops.frontends.hybrid import arithmetic
 from msops._loops.frontends.hybrid.indexing import element, part
-from msops._loops.frontends.hybrid.language import INTRINSICS
+from msops._loops.frontends.hybrid.language import CASTS, INTRINSICS
 from msops._loops.frontends.hybrid.translation import Translation
 from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, describe, literal
 from msops._loops.ir.nodes import BinaryOp, Const, Expr, Load, Select
@@ -49,6 +49,8 @@ def value_of(t: Translation, node: ast.expr) -> Value:
             return _conditional(t, node)
         case ast.Call(func=ast.Name(id=name), args=args):
             return _call(t, node, name, args)
+        case ast.Call(func=ast.Attribute(value=dtype), args=[arg]):
+            return _converted(t, node, dtype, arg)
     raise AssertionError(f"check_grammar accepted {ast.dump(node)}")
 
 
@@ -214,6 +216,18 @@ def _conditional(t: Translation, node: ast.IfExp) -> Value:
         node, scalar(t, node.body), scalar(t, node.orelse), "a conditional expression"
     )
     return Select(test, then, otherwise, then.dtype)
+
+
+def _converted(t: Translation, node: ast.expr, dtype: ast.expr, arg: ast.expr) -> Expr:
+    """Returns the value of ``x.dtype.type(value)``."""
+    wanted = value_of(t, dtype)
+    if isinstance(wanted, str) and wanted in CASTS:
+        return arithmetic.cast(scalar(t, arg), wanted)
+    raise t.report.build_error(
+        node,
+        f"'{ast.unparse(node)}' converts to {wanted}, which is no dtype of numbers",
+        f"For a condition, compare: {ast.unparse(arg)} != 0.",
+    )
 
 
 def _call(t: Translation, node: ast.Call, name: str, args: list[ast.expr]) -> Expr:

@@ -12,7 +12,7 @@ import ast
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from msops._loops.frontends.hybrid.calls import Rules, check_call_form
+from msops._loops.frontends.hybrid.calls import Rules, check_call_form, converts_to_dtype
 from msops._loops.frontends.hybrid.helpers import called_helper, constant_of
 from msops._loops.frontends.hybrid.statement_forms import (
     check_assign,
@@ -120,6 +120,9 @@ def _children(node: ast.AST) -> Iterator[ast.AST]:
 def _check_call(node: ast.Call, rules: Rules) -> list[ast.AST]:
     if called_helper(node, rules.outside):
         return check_helper_call(node, rules)
+    if converts_to_dtype(node):
+        assert isinstance(node.func, ast.Attribute)
+        return [node.func.value, *node.args]
     row = check_call_form(node, rules)
     uses = {
         "loop": "is a range to loop over; write for i in {name}(...)",

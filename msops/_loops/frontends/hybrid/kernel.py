@@ -24,6 +24,7 @@ from msops._loops.frontends.source import Source
 from msops._loops.frontends.spec import Spec
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Const, Kernel
+from msops._loops.ir.operators import is_float
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,7 +77,9 @@ class HybridKernel:
                 definition,
                 f"the kernel has the parameters ({', '.join(parameters)}); it is called with "
                 f"{len(inputs)} tensor{'s' * (len(inputs) != 1)}{attribute_text}",
-                "Pass an array for each tensor, in order; the parameters after them are "
+                f"Pass an array for {missing[0]}, or its value by name, {missing[0]}=..."
+                if missing
+                else "Pass an array for each tensor, in order; the parameters after them are "
                 "attributes.",
             )
         for name, spec in zip(parameters, inputs, strict=False):
@@ -93,7 +96,9 @@ class HybridKernel:
     ) -> Kernel:
         body = self.source.definition.body
         taken = Names(reserved=(*RESERVED, *arguments))
-        typing = Typing(report, frozenset(symbol.name for symbol in retyped))
+        dtypes = (each.dtype for each in arguments.values() if isinstance(each, Spec))
+        float_dtype = next(filter(is_float, dtypes), "float32")
+        typing = Typing(report, frozenset(symbol.name for symbol in retyped), float_dtype)
         t = Translation(self.names, report, typing, retyped, taken)
         t.values |= self._bindings(t, arguments)
         with t.block(self.names.blocks[id(body)]) as block:

@@ -215,8 +215,10 @@ class _Resolver:
         symbol.stores += 1
 
     def reads(self, node: ast.AST) -> None:
-        """Resolves every name in an expression; those called are no variables."""
+        """Resolves every name in an expression; functions are no variables."""
         if isinstance(node, ast.Call):
+            if isinstance(node.func, ast.Attribute):
+                self.reads(node.func.value)
             for argument in node.args:
                 self.reads(argument)
         elif isinstance(node, ast.Name):
@@ -252,12 +254,12 @@ class _Resolver:
         return symbol
 
     def attribute(self, node: ast.Attribute) -> None:
-        assert isinstance(node.value, ast.Name)
-        symbol = self.read(node.value)
-        if symbol.kind in ("loop", "scalar", "captured"):
+        # The value of a helper's parameter may be any expression.
+        symbol = self.read(node.value) if isinstance(node.value, ast.Name) else None
+        if symbol is None or symbol.kind in ("loop", "scalar", "captured"):
             raise self.report.value_error(
                 node,
-                f"'{symbol.name}' is no tensor and has no .{node.attr}",
+                f"'{ast.unparse(node.value)}' is no tensor and has no .{node.attr}",
                 "Take it of an argument, or of a tensor after its declaration.",
             )
 

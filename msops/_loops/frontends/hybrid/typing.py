@@ -49,11 +49,13 @@ class Typing:
       untyped: by the names of their buffers, the scalars that started as a constant, and for what
         holds a value for a moment those that it is made of.
       adapted: the names of scalars that started as a constant and have the type of what they met.
+      float_dtype: of the kernel's floats; errors advise to convert to it.
       notes: what the author should know, each once.
     """
 
     report: Reporter
     adapted: frozenset[str] = frozenset()
+    float_dtype: str = "float32"
     untyped: dict[str, frozenset[ScopedName]] = field(default_factory=dict)
     notes: dict[Note, None] = field(default_factory=dict)
 
@@ -175,7 +177,7 @@ class Typing:
         remedy = f"Convert one: {left}({other})."
         if not isinstance(node, ast.AugAssign):  # what it assigns to keeps its type
             if is_float(left) != is_float(right) and {left, right} & _FEW_WHOLE_NUMBERS:
-                remedy = f"Convert both: float32({one}) and float32({other})."
+                remedy = f"Convert both: {self.float_dtype}({one}) and {self.float_dtype}({other})."
             elif _width(right) > _width(left):
                 remedy = f"Convert one: {right}({one})."
             narrow, wide = (one, right) if _width(right) > _width(left) else (other, left)
