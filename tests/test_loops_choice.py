@@ -217,6 +217,25 @@ def test_the_reason_tells_both_estimates() -> None:
     assert 0.2e-3 < float(native[0]) * seconds[native[1]] < 2e-3
     assert 1.5e-3 < float(xla[0]) * seconds[xla[1]] < 15e-3
     assert compiled(ADD, 8).choice("cpu").reason.startswith("XLA operations: an estimated ")
+
+
+ENDS_EARLY = """kernel first(x: float32[n]) -> (y) {
+  buffer y: float32[1]
+  local at: int32[] {
+    serial i in 0 .. n {
+      if (x[at[]] > 0.0:float32) {
+        at[] = at[] + 1
+      }
+    }
+    y[0] = float32(at[])
+  }
+}"""
+
+
+def test_the_reason_says_that_the_data_may_end_a_loop() -> None:
+    said = "; a loop that ends early takes less"
+    assert compiled(ENDS_EARLY, 1024).choice("cpu").reason.endswith(said)
+    assert said not in compiled(SUMS, 1024).choice("cpu").reason
     assert (
         ", of which fusing them with others may save " in compiled(ADD, 1024).choice("cpu").reason
     )

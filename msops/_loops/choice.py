@@ -23,8 +23,9 @@ from typing import Literal
 
 from msops._base.explanation import show_seconds
 from msops._loops.analysis.costs import CACHE_BYTES
-from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.nodes import For, Kernel
 from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.walk import statements
 from msops._loops.to_c.cost import operations_in_loops
 from msops._loops.to_cuda.grid import loop_of_one_thread
 from msops._loops.to_jax.raising.cost import (
@@ -91,12 +92,14 @@ class Costs:
       xla: as operations of XLA, alone in a program.
       native: as native code.
       fusion: an estimate of what XLA may save by fusing the operations with others.
+      may_end_early: whether estimates count iterations that data may leave out.
       are_measured: whether the clock gave the first two.
     """
 
     xla: float
     native: float
     fusion: float
+    may_end_early: bool = False
     are_measured: bool = False
 
     @property
@@ -125,18 +128,21 @@ class Costs:
         return self.are_measured or is_native or is_xla
 
 
-def estimate(raised: Kernel, steps: tuple[Step, ...], native: float) -> Costs:
+def estimate(raised: Kernel, steps: tuple[Step, ...], native: float, arranged: Kernel) -> Costs:
     """Returns what a kernel takes on a CPU.
 
     Args:
       raised: the loops as they become array operations.
       steps: the array operations.
       native: what `native_seconds` says of the loops as they are printed as C.
+      arranged: the loops as they are printed as C.
     """
+    loops = (stmt for stmt in statements(arranged.body) if isinstance(stmt, For))
     return Costs(
         xla=SECONDS_PER_CALL + raised_seconds(raised, steps),
         native=SECONDS_PER_CALL + SECONDS_PER_NATIVE_CALL + native,
         fusion=0.0 if is_order_bound(steps) else fusion_seconds(raised),
+        may_end_early=any(loop.ends_early for loop in loops),
     )
 
 
@@ -170,6 +176,8 @@ def choose_for_cpu(costs: Costs, is_quick: bool) -> Choice:
         text += f", of which fusing them with others may save {show_seconds(fusion)}"
     if not costs.are_measured and costs.prefers_native and xla < costs.native_among_others:
         text += "; where these are close, native code is mostly the faster"
+    if costs.may_end_early and not costs.are_measured:
+        text += "; a loop that ends early takes less"
     faster: Form = "native" if is_quick or costs.prefers_native else "xla"
     seconds = ((_NAMES["native"], native), (_NAMES["xla"], xla))
     return Choice(faster, f"{_NAMES[faster]}: {text}", seconds)

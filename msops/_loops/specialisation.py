@@ -137,7 +137,7 @@ class Stages:
     @functools.cached_property
     def estimates(self) -> Costs:
         """The estimated times of both forms on a CPU."""
-        return estimate(self.raised, self.steps, self._native_seconds)
+        return estimate(self.raised, self.steps, self._native_seconds, self.arranged)
 
     @functools.cached_property
     def is_quick(self) -> bool:
@@ -223,7 +223,7 @@ class Stages:
 
     def _costs_of(self, seconds: Mapping[Any, float]) -> Costs:
         # Nobody has measured what fusing might save, so measured times leave it out.
-        return dataclasses.replace(self.estimates, **seconds, fusion=0.0, are_measured=True)
+        return Costs(seconds["xla"], seconds["native"], fusion=0.0, are_measured=True)
 
     @functools.cached_property
     def _subject(self) -> str:
