@@ -2,13 +2,16 @@
 
 Loops that are parallel or reductions become array operations, which XLA fuses with what stands
 beside them; native code is a call of its own, which always reads and writes whole arrays. What
-fusing could save is next to nothing for arrays in a cache, for large ones often more than the
-kernel takes. Nobody knows how much of it a program saves, so on a CPU the form is chosen that loses
-less at worst: half of it counts against native code.
-Where loops keep an order there is little to fuse, and the faster wins. The estimates are compared
-with the clock by ``benchmarks/loops_choice.py``, alone and among neighbours that XLA may fuse.
-Where they are too close, the first call that is no part of a larger program times both forms; the
-build cache keeps the times.
+fusing could save counts as next to nothing for arrays in a cache; for large ones it is often more
+than the kernel takes. Nobody knows how much of it a program saves, so on a CPU the form is chosen
+that loses less at worst: half of it counts against native code.
+Where loops keep an order there is little to fuse, and the faster wins. Where the estimates are too
+close, the first call that is no part of a larger program times both forms; the build cache keeps
+the times.
+
+``benchmarks/loops_choice.py`` compares the estimates with the clock. A kernel alone takes 1.02 of
+the faster form in the mean. Among neighbours that XLA may fuse it takes 1.2, and a gather 5.6: the
+neighbours of native code write arrays of their own, which takes longer than the estimates say.
 
 The estimates are of a CPU. On a GPU a kernel is native code if loops stay that run in order: each
 of their iterations would launch kernels of XLA's. It is not if parallel loops are inside those:
