@@ -119,8 +119,9 @@ def test_the_dtype_of_conditions_converts_nothing() -> None:
 
 def test_advice_converts_to_the_floats_of_the_kernel() -> None:
     text = "def k(n, a):\n    c = output_tensor((1,), a.dtype)\n    c[0] = n[0] / 2\n    return c\n"
-    with pytest.raises(BuildError, match=r"convert: float64\(n\[0\]\) / 2\."):
-        specialise(define(text), vector(dtype="int32"), vector(dtype="float64"))
+    for dtype, wide in (("float64", "float64"), ("float16", "float32")):
+        with pytest.raises(BuildError, match=rf"convert: {wide}\(n\[0\]\) / 2\."):
+            specialise(define(text), vector(dtype="int32"), vector(dtype=dtype))
 
 
 @pytest.mark.parametrize(

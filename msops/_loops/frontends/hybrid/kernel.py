@@ -24,7 +24,6 @@ from msops._loops.frontends.source import Source
 from msops._loops.frontends.spec import Spec
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Const, Kernel
-from msops._loops.ir.operators import is_float
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,8 +95,8 @@ class HybridKernel:
     ) -> Kernel:
         body = self.source.definition.body
         taken = Names(reserved=(*RESERVED, *arguments))
-        dtypes = (each.dtype for each in arguments.values() if isinstance(each, Spec))
-        float_dtype = next(filter(is_float, dtypes), "float32")
+        dtypes = {each.dtype for each in arguments.values() if isinstance(each, Spec)}
+        float_dtype = "float64" if "float64" in dtypes else "float32"
         typing = Typing(report, frozenset(symbol.name for symbol in retyped), float_dtype)
         t = Translation(self.names, report, typing, retyped, taken)
         t.values |= self._bindings(t, arguments)

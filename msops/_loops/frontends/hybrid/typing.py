@@ -49,7 +49,7 @@ class Typing:
       untyped: by the names of their buffers, the scalars that started as a constant, and for what
         holds a value for a moment those that it is made of.
       adapted: the names of scalars that started as a constant and have the type of what they met.
-      float_dtype: of the kernel's floats; errors advise to convert to it.
+      float_dtype: what errors advise to convert integers to.
       notes: what the author should know, each once.
     """
 
