@@ -81,7 +81,7 @@ def test_others_stay(text: str, change: Change, parts: dict[str, str]) -> None:
     first=st.sampled_from(["0", "3", "5"]),
     last=st.sampled_from(["40", "44"]),
     bounds=st.sampled_from(
-        [("i", "40"), ("(i + 1)", "48"), ("(i + 3)", "40"), ("(i + 2)", "44"),
+        [("i", "40"), ("(i + 1)", "48"), ("(i + 3)", "45"), ("(i + 2)", "44"),
          ("0", "i"), ("0", "(i + 1)"), ("2", "(i + 4)"), ("0", "(i - 2)")]
     ),
 )  # fmt: skip
