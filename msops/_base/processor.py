@@ -8,6 +8,8 @@ from pathlib import Path
 
 LEAST_VECTOR_BYTES = 16
 """Bytes of the vector registers that every processor has."""
+LEAST_GATHERED_BYTES = 4
+"""Bytes of the smallest elements for which `has_gathers` holds."""
 
 _SLOW_GATHERS = Path("/sys/devices/system/cpu/vulnerabilities/gather_data_sampling")
 
@@ -33,7 +35,7 @@ def vector_bytes() -> int:
 
 
 def has_gathers() -> bool:
-    """Returns whether instructions load a vector from anywhere, or only some of its lanes: AVX2."""
+    """Returns whether one instruction loads elements from anywhere, or only some of them: AVX2."""
     return vector_bytes() >= 32
 
 

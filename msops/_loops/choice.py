@@ -9,9 +9,10 @@ Where loops keep an order there is little to fuse, and the faster wins. Where th
 close, the first call that is no part of a larger program times both forms; the build cache keeps
 the times.
 
-``benchmarks/loops_choice.py`` compares the estimates with the clock. A kernel alone takes 1.02 of
-the faster form in the mean. Among neighbours that XLA may fuse it takes 1.2, and a gather 5.6: the
-neighbours of native code write arrays of their own, which takes longer than the estimates say.
+``benchmarks/loops_choice.py`` compares the estimates with the clock. The form chosen for a parallel
+kernel takes 1.02 times as long as the faster form in the mean if the kernel is alone, and 1.2 times
+among neighbours that XLA may fuse; at worst 5.6 times there, for a gather. The neighbours of native
+code write arrays of their own, which takes longer than the estimates say.
 
 The estimates are of a CPU. On a GPU a kernel is native code if loops stay that run in order: each
 of their iterations would launch kernels of XLA's. It is not if parallel loops are inside those:

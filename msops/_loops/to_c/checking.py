@@ -11,8 +11,8 @@
                                        } else { ... } }
 
 A store out of range is dropped, so it has a guard, which takes as long as the store. The check
-runs in vectors. If it finds an index out of range, the loop keeps its guards, also if the element
-that it found is no index in the loop.
+runs in vectors. If it finds a number out of range, the loop keeps its guards, even if the loop
+uses no such number as an index.
 """
 
 from __future__ import annotations

@@ -60,9 +60,6 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.to_c.moving import moving_index
 
-_LEAST_BYTES = 4
-"""Bytes of an element that processors gather."""
-
 
 def load_clamped_neighbours(kernel: Kernel) -> Kernel:
     """Returns the kernel with such elements of its innermost parallel loops in variables."""
@@ -108,7 +105,7 @@ def _clamped_in(loop: For, inside: Scope, buffers: Mapping[str, Buffer]) -> dict
         if (
             position is not None
             and _moves_by_data(position, loop, changing)
-            and itemsize(load.dtype) >= _LEAST_BYTES
+            and itemsize(load.dtype) >= processor.LEAST_GATHERED_BYTES
             and all(_is_fixed(index, loop, changing) for index in outer)
             and exists(load, inside.ranges, buffers)
         ):

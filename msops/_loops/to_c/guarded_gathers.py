@@ -55,8 +55,6 @@ from msops._loops.to_c.strides import is_of_its_own
 from msops._loops.to_c.vectors import may_run_in_vectors
 from msops._loops.to_c.work import work
 
-_LEAST_BYTES = 4
-"""Bytes of an element that processors gather."""
 _MOST_WORK = 64
 """Operations under conditions. More may take longer in vectors than a branch around them."""
 
@@ -196,7 +194,7 @@ class _Gathers:
 
         Indices of which nothing is known stay: they are clamped when they are printed.
         """
-        if not self._is_gather(load) or itemsize(load.dtype) < _LEAST_BYTES:
+        if not self._is_gather(load) or itemsize(load.dtype) < processor.LEAST_GATHERED_BYTES:
             raise _NoVectors
         self.found = True
         shape = self._buffers[load.buffer].shape

@@ -101,5 +101,5 @@ def _is_left_scalar(
         sum(any(isinstance(access, kind) for access in same) for same in record.values())
         for kind in (Load, Store)
     )
-    # It stores a part of a record one by one in any case, but loads only two elements or more so.
+    # One loaded element, or a part that is stored, it takes into vectors one by one by itself.
     return loaded >= 2 or stored >= size

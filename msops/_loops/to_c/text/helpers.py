@@ -42,8 +42,9 @@ $inline $T $name($T a, $T b) {
   const $T r = ($T)(a < 0 ? 0 - over % by : over % by);
   return ($T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);
 }""",
-        # By float64, which vectors divide: exact, as numbers of 32 bits have quotients that are
-        # whole, or farther from it than the error. -1 is apart, as the least integer overflows.
+        # By float64, which vectors divide. That is exact: the quotient of two integers of 32 bits
+        # is whole, or farther from a whole number than the rounding error. The divisor -1 has a
+        # case of its own, since the least integer would overflow.
         "floordiv_in_vectors__signed": """
 $inline $T $name($T a, $T b) {
   const $T by = b == 0 || b == -1 ? 1 : b, q = ($T)((double)a / (double)by);

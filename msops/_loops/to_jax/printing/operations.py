@@ -203,7 +203,7 @@ def safe_operands(op: str) -> tuple[float, ...]:
 def _integer_abs(x: Array) -> Array:
     """Returns the absolute value; the least integer wraps, as `-x` does.
 
-    XLA takes the value of `lax.abs` for one that is not negative, and drops what guards an index.
+    XLA assumes that `lax.abs` is never negative, and drops the checks of an index made from it.
     """
     return lax.select(lax.lt(x, like(x, 0)), lax.neg(x), x)
 
