@@ -95,6 +95,7 @@ The printer:
     source.py      the translation unit
     storage.py     the place of each buffer
     printer.py     statements
+    masked_rows.py  neighbours under conditions, which gcc loads wrongly in vectors
     records.py     elements of records, which gcc takes into vectors one by one
     thread_calls.py  calls that split a loop over threads
     dialect.py     C where it differs from CUDA C

@@ -9,6 +9,7 @@ from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.to_c.dialect import C
 from msops._loops.to_c.library import declarations
+from msops._loops.to_c.masked_rows import loads_masked_rows
 from msops._loops.to_c.printer import CPrinter
 from msops._loops.to_c.storage import Placement, Storage, place_buffers
 from msops._loops.to_c.text import Unproven, Values, indented
@@ -67,6 +68,9 @@ class CSource:
 _CALLS_STAY = '#pragma GCC optimize ("no-tree-sink")'
 """gcc moves a call into the branch that uses its value, and then finds no vectors in the loop."""
 
+_CONDITIONS_STAY = '#pragma GCC optimize ("no-tree-loop-if-convert")'
+"""gcc loads neighbours under conditions with a wrong mask; see `masked_rows`."""
+
 
 def c_source(
     kernel: Kernel,
@@ -103,6 +107,7 @@ def c_source(
     entry = _entry(symbol, storage, large, list(pointers.values()), is_shared=bool(printer.tasks))
     parts = [
         *([_CALLS_STAY] if values.chooses_calls else []),
+        *([_CONDITIONS_STAY] if loads_masked_rows(kernel) else []),
         *([HUGE_PAGES.strip()] if large else []),
         *values.helpers.values(),
         *([PARALLEL_FOR.strip()] if printer.tasks else []),

@@ -1,0 +1,47 @@
+"""Neighbours loaded under conditions: gcc 11 to 13 use the mask of one vector for several."""
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import msops
+from msops.lang import output_tensor
+
+
+def concatenated(a, b):
+    y = output_tensor((a.shape[0] + b.shape[0], a.shape[1]), a.dtype)
+    for i in range(a.shape[0] + b.shape[0]):
+        for j in range(a.shape[1]):
+            y[i, j] = a[i, j] if i < a.shape[0] else b[i - a.shape[0], j]
+    return y
+
+
+def chosen_pairs(a, m):
+    y = output_tensor(a.shape, a.dtype)
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            y[i, j] = a[i, j] if m[i, j] != 0 else a.dtype.type(0)
+    return y
+
+
+def native(function):
+    return msops.Custom(function, func_type="akg", compile_attrs={"lower": "native"})
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("rows", [(2, 4), (3, 5), (1, 7), (2, 14), (5, 11), (2, 30), (20, 40)])
+@pytest.mark.parametrize("columns", [1, 2, 3, 4])
+def test_a_concatenation_keeps_every_element(rows, columns, dtype):
+    random = np.random.default_rng(0)
+    a, b = (random.integers(1, 100, (n, columns)).astype(dtype) for n in rows)
+    got = native(concatenated)(jnp.asarray(a), jnp.asarray(b))
+    np.testing.assert_array_equal(got, np.concatenate([a, b]))
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4])
+def test_each_neighbour_has_its_own_condition(columns):
+    random = np.random.default_rng(1)
+    a = random.integers(1, 100, (67, columns)).astype(np.float32)
+    m = random.integers(0, 2, (67, columns)).astype(np.int32)
+    got = native(chosen_pairs)(jnp.asarray(a), jnp.asarray(m))
+    np.testing.assert_array_equal(got, np.where(m != 0, a, 0))
