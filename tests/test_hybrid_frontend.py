@@ -372,7 +372,7 @@ EXPRESSIONS = {
     "log(0.0)": "log(0.0:float32)",
     "(-8.0) ** 0.5": "pow(-8.0:float32, 0.5:float32)",
     "likely(a[0])": "a[0]",
-    "float32(ceil_div(n[0], 4))": "float32(((n[0] + 4) - 1) // 4)",
+    "float32(ceil_div(n[0], 4))": "float32((n[0] // 4) + (((n[0] % 4) != 0) ? 1 : 0))",
     "float32(int32(a[0]) << 2 >> 1 & 7 | 8 ^ 3)": ("float32((((int32(a[0]) << 2) >> 1) & 7) | 11)"),
     "float32(~n[0])": "float32(~(n[0]))",
     "float32(ceil_div(len(a), 3))": "3.0:float32",

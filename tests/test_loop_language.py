@@ -650,3 +650,25 @@ def test_the_same_name_in_a_helper_and_its_kernel() -> None:
         return y
 
     np.testing.assert_allclose(everywhere(k, X), 3 * (X + 1) - X + 12, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint8", "uint32"])
+def test_a_quotient_is_rounded_up(dtype: str) -> None:
+    def k(a, b):
+        y = output_tensor((a.shape[0] + 2,), a.dtype)
+        for i in range(a.shape[0]):
+            y[i] = ceil_div(a[i], b[i])
+        y[a.shape[0]] = ceil_div(a[0], 5)
+        y[a.shape[0] + 1] = ceil_div(7, 2) + ceil_div(-7, 2) + ceil_div(7, -2) + ceil_div(-7, -2)
+        return y
+
+    least, most = np.iinfo(dtype).min, np.iinfo(dtype).max
+    numbers = {n for n in (most, most - 1, least, least + 1, 0, 1, 2, 5, 7, -1, -7) if n >= least}
+    pairs = [(a, b) for a in sorted(numbers, reverse=True) for b in numbers if b]
+    pairs = [(a, b) for a, b in pairs if -(-a // b) <= most]
+    a, b = (np.array(part, dtype) for part in zip(*pairs, strict=True))
+    wanted = [-(-one // other) for one, other in [*pairs, (most, 5)]] + [4 - 3 - 3 + 4]
+    assert kernel(k)(a, b).tolist() == wanted
+    for form in ("xla", "native"):
+        got = Custom(k, func_type="akg", compile_attrs={"lower": form})(a, b)
+        assert np.asarray(got).tolist() == wanted, form

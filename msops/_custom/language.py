@@ -167,7 +167,7 @@ def _first_nan(values: Iterable[Any], otherwise: Any) -> Any:
 
 def ceil_div(a: Any, b: Any) -> Any:
     """Returns a quotient of integers, rounded up."""
-    return (a + b - 1) // b
+    return a // b + (a % b != 0)  # a + b - 1 could wrap
 
 
 def _meaning(name: str) -> Callable[..., Any]:

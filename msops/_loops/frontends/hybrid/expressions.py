@@ -249,10 +249,20 @@ def _call(t: Translation, node: ast.Call, name: str, args: list[ast.expr]) -> Ex
                     f"'ceil_div' takes integers; got {part.dtype}",
                     f"Convert its input: int32({ast.unparse(arg)}).",
                 )
-        above = arithmetic.binary(t.typing, node, "add", left, right)
-        above = arithmetic.binary(t.typing, node, "sub", above, literal(1))
-        return arithmetic.binary(t.typing, node, "floordiv", above, right)
+        return _rounded_up(t, node, left, right)
     return arithmetic.binary(t.typing, node, _OPERATIONS[name], left, right)
+
+
+def _rounded_up(t: Translation, node: ast.Call, left: Expr, right: Expr) -> Expr:
+    """Returns a quotient rounded up; the sum in ``(a + b - 1) // b`` could wrap."""
+    below = arithmetic.binary(t.typing, node, "floordiv", left, right)
+    rest = arithmetic.binary(t.typing, node, "mod", left, right)
+    is_uneven = arithmetic.binary(t.typing, node, "ne", rest, literal(0))
+    if isinstance(is_uneven, Const):
+        step: Expr = literal(int(is_uneven.value))
+    else:
+        step = Select(is_uneven, literal(1), literal(0), "int32")
+    return arithmetic.binary(t.typing, node, "add", below, step)
 
 
 def _length(t: Translation, node: ast.expr) -> Expr:
