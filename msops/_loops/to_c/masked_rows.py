@@ -1,8 +1,11 @@
-"""Whether a kernel loads neighbouring elements under conditions, which gcc 11 to 13 load wrongly.
+"""Whether a kernel may load neighbours under conditions, which gcc 11 and 12 load wrongly.
 
 A loop that reads several neighbours in each iteration, each under a condition, needs more than one
 vector for them. gcc takes the mask of the first vector for all: elements are lost, and memory is
 read that the program does not read. Compiled without vectors for conditions, all loads are right.
+
+Loads of one buffer at the same distance from iteration to iteration count as neighbours, however
+far apart they are, and whether or not they are proven to be in range.
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ _WRITTEN_OUT = 16
 
 
 def loads_masked_rows(kernel: Kernel) -> bool:
-    """Returns whether iterations of a loop load several neighbours of a buffer under conditions."""
+    """Returns whether an iteration of a loop loads several elements of a buffer conditionally."""
     found: Counter[tuple[str, str, int]] = Counter()
     for site in visit_accesses(kernel):
         if isinstance(site.access, Load):
