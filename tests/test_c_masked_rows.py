@@ -16,6 +16,14 @@ def concatenated(a, b):
     return y
 
 
+def rolled(cache, new):
+    y = output_tensor(cache.shape, cache.dtype)
+    for i in range(cache.shape[0]):
+        for j in range(cache.shape[1]):
+            y[i, j] = cache[i + 3, j] if i + 3 < cache.shape[0] else new[i + 3 - cache.shape[0], j]
+    return y
+
+
 def native(function):
     return msops.Custom(function, func_type="akg", compile_attrs={"lower": "native"})
 
@@ -28,3 +36,12 @@ def test_a_concatenation_keeps_every_element(rows, columns, dtype):
     a, b = (random.integers(1, 100, (n, columns)).astype(dtype) for n in rows)
     got = native(concatenated)(jnp.asarray(a), jnp.asarray(b))
     np.testing.assert_array_equal(got, np.concatenate([a, b]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int8"])
+@pytest.mark.parametrize("length", [7, 17, 32, 64])
+def test_a_rolled_cache_keeps_every_element(length, dtype):
+    random = np.random.default_rng(0)
+    cache, new = (random.integers(1, 100, (n, 3)).astype(dtype) for n in (length, 3))
+    got = native(rolled)(jnp.asarray(cache), jnp.asarray(new))
+    np.testing.assert_array_equal(got, np.concatenate([cache[3:], new]))

@@ -38,7 +38,9 @@ def _rows(site: AccessSite, load: Load) -> Iterator[tuple[str, str, int]]:
         return
     candidates = [(inner, 1)]
     trips = fixed_trips(inner)
-    if outer and trips is not None and 1 < trips <= _WRITTEN_OUT:
+    # A loop that is marked by `omp simd` stays a loop.
+    is_kept = inner.vector == "simd"
+    if outer and not is_kept and trips is not None and 1 < trips <= _WRITTEN_OUT:
         # All iterations of the inner loop are part of one of the outer loop.
         elements = trips if stride(load, inner.var, site.scope.buffers) != 0 else 1
         candidates.append((outer[-1], elements))
