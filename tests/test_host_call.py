@@ -349,6 +349,33 @@ def test_keeping_a_view_is_reported_of_a_function_that_fails_too(
     assert f"its function kept {what}, whose memory is the program's" in str(caught.value)
 
 
+def keep_whole_out_and_raise(x: Any, out: Any = None) -> Any:
+    KEPT.append(out)
+    raise ValueError("by hand")
+
+
+def keep_out_and_return_another_shape(x: Any, out: Any = None) -> Any:
+    KEPT.append(out)
+    return x[:1]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        keep_whole_out_and_raise,
+        keep_out_and_return_another_shape,
+        lambda x, out=None: KEPT.append(out),
+    ],
+)
+def test_a_kept_output_is_read_only_after_the_call(function: Callable[..., Any]) -> None:
+    with pytest.raises(errors.MsopsError):
+        Custom(function, first, first)(X)
+    (kept,) = KEPT
+    KEPT.clear()
+    with pytest.raises(ValueError, match="read-only"):
+        kept[...] = 0
+
+
 def test_a_kept_error_has_no_frames_that_keep_views() -> None:
     with pytest.raises(errors.KernelError) as caught:
         Custom(keep_the_error, first, first)(X)

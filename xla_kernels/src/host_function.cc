@@ -79,6 +79,13 @@ class Views {
     return -1;
   }
 
+  // Makes the views read-only. Slices that were taken before have flags of their own.
+  void Lock() const {
+    for (const py::object& view : owned_) {
+      py::detail::array_proxy(view.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+    }
+  }
+
  private:
   std::vector<py::object> owned_;
 };
@@ -279,6 +286,7 @@ void HostFunction::Call(void** arrays) const {
     int64_t held = views.FindHeld();
     if (held >= 0) held = AwaitRelease(views);
     if (held >= 0) {
+      views.Lock();
       problem += problem.empty() ? "KernelError: " : "\n";
       problem += ExplainHeld(static_cast<size_t>(held));
     }
