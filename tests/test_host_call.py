@@ -10,6 +10,7 @@ import os
 import re
 import subprocess
 import sys
+import threading
 import time
 import weakref
 from collections.abc import Callable
@@ -349,31 +350,92 @@ def test_keeping_a_view_is_reported_of_a_function_that_fails_too(
     assert f"its function kept {what}, whose memory is the program's" in str(caught.value)
 
 
-def keep_whole_out_and_raise(x: Any, out: Any = None) -> Any:
-    KEPT.append(out)
-    raise ValueError("by hand")
+def keep_and_fail(take: Callable[[Any], Any]) -> Callable[..., Any]:
+    def keep(x: Any, out: Any = None) -> Any:
+        out[...] = 7
+        KEPT.append(take(out))
+        raise ValueError("by hand")
+
+    return keep
 
 
-def keep_out_and_return_another_shape(x: Any, out: Any = None) -> Any:
-    KEPT.append(out)
-    return x[:1]
+# What a function may keep of its output, and how to come back to an array of it.
+HOLDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
+    "the array": (lambda out: out, lambda kept: kept),
+    "a slice": (lambda out: out[1:], lambda kept: kept),
+    "a slice of a slice": (lambda out: out[1:].T[1:], lambda kept: kept),
+    "another dtype": (lambda out: out.view(np.int32), lambda kept: kept),
+    "in a tuple": (lambda out: (out[0], 1), lambda kept: kept[0]),
+    "in a dict": (lambda out: {"a": {"b": out[0]}}, lambda kept: kept["a"]["b"]),
+    "in a closure": (lambda out: (lambda a: lambda: a)(out[1]), lambda kept: kept()),
+    "in a generator": (lambda out: iter([out[1]]), next),
+    "over a memoryview": (lambda out: np.asarray(memoryview(out)), lambda kept: kept),
+    "in an array": (
+        lambda out: np.array([out[0], None], dtype=object),
+        lambda kept: kept[0],
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    "function",
-    [
-        keep_whole_out_and_raise,
-        keep_out_and_return_another_shape,
-        lambda x, out=None: KEPT.append(out),
-    ],
-)
-def test_a_kept_output_is_read_only_after_the_call(function: Callable[..., Any]) -> None:
-    with pytest.raises(errors.MsopsError):
-        Custom(function, first, first)(X)
-    (kept,) = KEPT
+@pytest.mark.parametrize("hold", one_in(3, HOLDS))
+def test_a_kept_output_is_no_memory_of_the_program(hold: str) -> None:
+    take, find = HOLDS[hold]
+    places = []
+
+    def place(out: Any) -> Any:
+        places.append((out.ctypes.data, out.nbytes))
+        return take(out)
+
+    with pytest.raises(errors.KernelError, match="its function kept output 0"):
+        Custom(keep_and_fail(place), first, first)(X)
+    (kept,) = map(find, KEPT)
     KEPT.clear()
+    ((start, size_bytes),) = places
+    assert not start <= kept.ctypes.data < start + size_bytes
+    np.testing.assert_array_equal(np.ascontiguousarray(kept).view(np.float32), 7)
     with pytest.raises(ValueError, match="read-only"):
         kept[...] = 0
+
+
+def test_a_kept_memoryview_of_an_output_is_released() -> None:
+    with pytest.raises(errors.KernelError, match="its function kept output 0"):
+        Custom(keep_and_fail(memoryview), first, first)(X)
+    (kept,) = KEPT
+    KEPT.clear()
+    with pytest.raises(ValueError, match="released"):
+        kept[0, 0]
+
+
+def test_an_output_that_a_thread_holds_is_no_memory_of_the_program() -> None:
+    told = threading.Event()
+    seen: list[Any] = []
+
+    def write_later(part: Any) -> None:
+        told.wait(30)
+        seen.append((part.flags.writeable, part.ctypes.data))
+
+    def start(out: Any) -> None:
+        seen.append(out[1].ctypes.data)
+        threading.Thread(target=write_later, args=(out[1],)).start()
+
+    with pytest.raises(errors.KernelError, match="its function kept output 0"):
+        Custom(keep_and_fail(start), first, first)(X)
+    KEPT.clear()
+    told.set()
+    while len(seen) < 2:
+        time.sleep(0.01)
+    was_at, (is_writable, is_at) = seen
+    assert not is_writable
+    assert is_at != was_at
+
+
+def test_an_input_that_was_kept_can_be_read() -> None:
+    big = jnp.arange(1 << 22)
+    with pytest.raises(errors.KernelError, match="its function kept input 0"):
+        Custom(lambda x: (KEPT.append(x[1:]), x)[1], first, first)(big + 1)
+    (kept,) = KEPT
+    KEPT.clear()
+    np.testing.assert_array_equal(kept, np.arange(1 << 22)[1:] + 1)
 
 
 def test_a_kept_error_has_no_frames_that_keep_views() -> None:

@@ -8,7 +8,9 @@
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <cstddef>
 #include <cstring>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <optional>
@@ -79,14 +81,43 @@ class Views {
     return -1;
   }
 
-  // Makes the views read-only. Slices that were taken before have flags of their own.
-  void Lock() const {
+  // Gives all that is still held memory of its own, read-only.
+  void Detach() const {
+    py::list views;
     for (const py::object& view : owned_) {
-      py::detail::array_proxy(view.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+      Lock(view);
+      views.append(view);
+    }
+    const py::object find = py::module_::import("msops._calls.kept_views").attr("find_aliases");
+    const py::list aliases = find(views);
+    for (const py::handle alias : aliases) Lock(alias.cast<py::tuple>()[1]);
+    std::vector<ptrdiff_t> distances;
+    for (const py::object& view : owned_) distances.push_back(Move(view));
+    for (const py::handle alias : aliases) {
+      const auto pair = alias.cast<py::tuple>();
+      py::detail::array_proxy(pair[1].ptr())->data += distances[pair[0].cast<size_t>()];
     }
   }
 
  private:
+  static void Lock(const py::object& array) {
+    py::detail::array_proxy(array.ptr())->flags &= ~py::detail::npy_api::NPY_ARRAY_WRITEABLE_;
+  }
+
+  // Lets a view own a copy of its memory; returns how far its data moved.
+  static ptrdiff_t Move(const py::object& view) {
+    const auto size_bytes = static_cast<size_t>(py::reinterpret_borrow<py::array>(view).nbytes());
+    auto* const proxy = py::detail::array_proxy(view.ptr());
+    auto copy = std::make_unique<char[]>(size_bytes + 1);
+    if (size_bytes) std::memcpy(copy.get(), proxy->data, size_bytes);
+    proxy->base = py::capsule(copy.get(), [](void* data) { delete[] static_cast<char*>(data); })
+                      .release()
+                      .ptr();
+    const ptrdiff_t distance = copy.get() - proxy->data;
+    proxy->data = copy.release();
+    return distance;
+  }
+
   std::vector<py::object> owned_;
 };
 
@@ -286,7 +317,7 @@ void HostFunction::Call(void** arrays) const {
     int64_t held = views.FindHeld();
     if (held >= 0) held = AwaitRelease(views);
     if (held >= 0) {
-      views.Lock();
+      views.Detach();
       problem += problem.empty() ? "KernelError: " : "\n";
       problem += ExplainHeld(static_cast<size_t>(held));
     }
