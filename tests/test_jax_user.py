@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import inspect
 import pydoc
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -699,6 +700,65 @@ def test_def_jvp_is_that_of_custom_jvp() -> None:
     np.testing.assert_allclose(
         jax.hessian(lambda x: op(x).sum())(X), jax.hessian(lambda x: jnp.sin(x).sum())(X)
     )
+
+
+INDEX = jnp.array([2, 0, 1])
+
+
+# Functions whose rule hands its tangents on to jax.jvp, and uses of them.
+DELEGATED: dict[str, tuple[Callable[..., Any], Callable[[Any], Any]]] = {
+    "an index": (lambda a, i: a[i], lambda f: jax.grad(lambda a: f(a, INDEX).sum())(X)),
+    "a mask": (lambda a, m: a * m, lambda f: jax.grad(lambda a: f(a, a > 1).sum())(X)),
+    "an index in a tree": (
+        lambda d: d["x"][d["i"]],
+        lambda f: jax.grad(lambda a: f({"x": a, "i": INDEX}).sum())(X),
+    ),
+    "a number": (lambda a, i: a * i, lambda f: jax.jvp(lambda a: f(a, 3), (X,), (X,))),
+    "an integer result": (
+        lambda a, i: (a * 2, i + 1),
+        lambda f: jax.jvp(lambda a: f(a, INDEX)[0], (X,), (X,)),
+    ),
+    "second order": (
+        lambda a, i: a[i] ** 3,
+        lambda f: jax.hessian(lambda a: f(a, INDEX).sum())(X),
+    ),
+    "a batch": (
+        lambda a, i: a[i],
+        lambda f: jax.vmap(jax.grad(lambda a, i: f(a, i).sum()), (None, 0))(X, INDEX[None]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", DELEGATED)
+def test_tangents_of_integers_are_those_of_custom_jvp(name: str) -> None:
+    function, use = DELEGATED[name]
+    ours = msops.pyfunc(
+        lambda *args: jax.tree.map(np.asarray, function(*jax.tree.map(jnp.asarray, args))),
+        out=lambda *args: jax.eval_shape(function, *args),
+    )
+    theirs: Any = jax.custom_jvp(function)
+    for op in (ours, theirs):
+        rule = ours.def_jvp if op is ours else theirs.defjvp
+        rule(lambda primals, tangents: jax.jvp(function, primals, tangents))
+    leaves_equal(use(ours), use(theirs))
+
+
+def test_the_tangent_of_an_attribute_is_a_zero_if_it_is_a_number() -> None:
+    op = msops.pyfunc(lambda x, *, k, n, word: k * x, out=lambda x, **_: x)
+    seen = []
+
+    @op.def_jvp
+    def rule(primals, tangents):
+        seen.append(tangents[1:])
+        x, k, n, word = primals
+        return op(x, k=k, n=n, word=word), k * tangents[0]
+
+    assert callable(rule)
+    jax.jvp(lambda x: op(x, k=3.0, n=2, word="a"), (X,), (X,))
+    ((k, n, word),) = seen
+    assert k == 0.0
+    assert n.dtype == jax.dtypes.float0
+    assert word is None
 
 
 def test_def_vmap_is_that_of_custom_vmap() -> None:

@@ -505,8 +505,9 @@ class Custom(Generic[P]):
 
         Args:
           rule: ``rule(primals, tangents) -> (out, tangent_out)``. Both tuples have one entry per
-            argument of the call, attributes included; the tangent of an attribute or an integer is
-            None. `out` is what the op returns for the primals.
+            argument of the call, attributes included; the tangent of an integer is a zero of
+            dtype float0, that of an attribute a zero, or None if it is no number. `out` is what the
+            op returns for the primals.
 
         Returns:
           The rule, so that it can be decorated.

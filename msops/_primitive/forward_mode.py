@@ -25,12 +25,14 @@ import numpy as np
 from jax.custom_derivatives import SymbolicZero
 
 from msops import _jax_seam as seam
-from msops._face.tensor import unwrap, wrap
+from msops._face.tensor import Tensor, unwrap, wrap
 from msops._op.call import Call, noting, refusing_signature, width
 from msops._op.protocols import BoundOp
 from msops._primitive.reverse_mode import apply_bprop, check_entry
 from msops._primitive.traced import is_inexact
 from msops.errors import GradientTypeError, GradientValueError
+
+_NUMBERS = (jax.Array, np.ndarray, np.number, np.bool_, bool, int, float, complex)
 
 
 def attach_forward_mode(
@@ -80,7 +82,7 @@ def tangent_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _tangents_alone(rule: Callable[..., Any], primals: Any, tangents: Any, out: Any) -> Any:
-    answer = rule(primals, tangents)
+    answer = rule(primals, tuple(map(_with_zeros, primals, tangents)))
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
         raise GradientTypeError.explained(
             "the rule of def_jvp",
@@ -88,6 +90,30 @@ def _tangents_alone(rule: Callable[..., Any], primals: Any, tangents: Any, out: 
             "Return what the op returns, and its tangent in the same structure.",
         )
     return answer[1]
+
+
+def _with_zeros(primal: Any, tangent: Any) -> Any:
+    """Returns a tangent with the zeros of `jax.custom_jvp` for None: for integers, of float0."""
+    if tangent is None:
+        return jax.tree.map(_zero_of, primal, is_leaf=_is_tensor)
+
+    def fill(leaf: Any, given: Any) -> Any:
+        return _zero_of(leaf) if given is None else given
+
+    return jax.tree.map(fill, primal, tangent, is_leaf=_is_tensor)
+
+
+def _is_tensor(value: Any) -> bool:
+    return isinstance(value, Tensor)
+
+
+def _zero_of(primal: Any) -> Any:
+    primal = unwrap(primal)
+    if not isinstance(primal, _NUMBERS):  # an attribute, which jax.custom_jvp does not take
+        return None
+    if jnp.issubdtype(jax.dtypes.result_type(primal), jnp.inexact):
+        return jnp.zeros_like(primal)
+    return np.zeros(np.shape(primal), jax.dtypes.float0)
 
 
 def _tangent_of(result: Any, pushed: Any) -> Any:
