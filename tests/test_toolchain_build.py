@@ -595,12 +595,22 @@ def test_a_source_that_does_not_compile_shows_command_and_first_errors(tmp_path:
     assert lines[-3:-1] == [
         f"Correct the source or the flags. The command was, in {source.parent}:",
         f"  {shutil.which('g++')} -O3 -std=c++17 -fPIC -fvisibility-inlines-hidden "
-        "-fno-semantic-interposition -fno-gnu-unique --param=ggc-min-heapsize=524288 "
-        "-shared -Wl,-Bsymbolic -I. op.cc -Wall",
+        "-Werror=return-type -fno-semantic-interposition -fno-gnu-unique "
+        "--param=ggc-min-heapsize=524288 -shared -Wl,-Bsymbolic -I. op.cc -Wall",
     ]
     assert lines[-1] == "All that the compiler said is in the attribute 'output' of this error."
     assert "missing_name" in caught.value.output
     assert isinstance(caught.value, RuntimeError)
+
+
+@pytest.mark.parametrize("name", ["op.c", "op.cc"])
+def test_a_function_without_its_return_value_is_an_error(tmp_path: Path, name: str) -> None:
+    source = write(tmp_path / name, "int f(int *x) { x[0] = 1; }\n")
+    with pytest.raises(BuildError, match=rf"{re.escape(name)}:1:\d+: error: .*return"):
+        build(source, who=WHO)
+    build(write(tmp_path / name, "void f(int *x) { x[0] = 1; }\n"), who=WHO)
+    write(tmp_path / name, "int f(int *x) { x[0] = 1; }\n")
+    build(source, options=Build(flags=("-Wno-error=return-type",)), who=WHO)
 
 
 def test_long_output_is_cut_at_the_first_errors_and_kept_whole(tmp_path: Path) -> None:
@@ -775,6 +785,8 @@ def test_cuda_libraries_are_reproducible_for_a_chosen_architecture(
 def test_cuda_errors_are_shown(tmp_path: Path) -> None:
     text = message_of(write(tmp_path / "bad.cu", "int x = ;\n"))
     assert "bad.cu(1): error: expected an expression" in text
+    text = message_of(write(tmp_path / "bad.cu", "int f(int *x) { x[0] = 1; }\n"))
+    assert "error: no return statement in function returning non-void" in text
 
 
 def test_cuda_home_names_the_toolkit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -39,13 +39,16 @@ class SourceLanguage:
 
 # Lets gcc inline and call directly what -Bsymbolic binds, as clang does without being asked.
 _OWN_NAMES_GCC = "-fno-semantic-interposition"
+# A function that ends without the value that it declares is only a warning by default. At -O3 its
+# code runs on into what lies behind it, and what an int kernel returns decides whether it failed.
+_NO_LOST_RETURN = "-Werror=return-type"
 _LINK = ("-shared", "-Wl,-Bsymbolic")
 
 C = SourceLanguage(
     "C",
     "gcc",
     "CC",
-    ("-O3", "-fPIC"),
+    ("-O3", "-fPIC", _NO_LOST_RETURN),
     (_OWN_NAMES_GCC,),
     _LINK,
     "Install it (Debian, Ubuntu: apt-get install gcc; Fedora: dnf install gcc; conda: conda "
@@ -55,7 +58,7 @@ CXX = SourceLanguage(
     "C++",
     "g++",
     "CXX",
-    ("-O3", "-std=c++17", "-fPIC", "-fvisibility-inlines-hidden"),
+    ("-O3", "-std=c++17", "-fPIC", "-fvisibility-inlines-hidden", _NO_LOST_RETURN),
     (_OWN_NAMES_GCC, "-fno-gnu-unique", "--param=ggc-min-heapsize=524288"),
     _LINK,
     "Install it (Debian, Ubuntu: apt-get install g++; Fedora: dnf install gcc-c++; conda: conda "
@@ -69,7 +72,7 @@ CUDA = SourceLanguage(
         "-O3",
         "-std=c++17",
         "-Xcompiler",
-        f"-fPIC,-fvisibility-inlines-hidden,{_OWN_NAMES_GCC},-fno-gnu-unique",
+        f"-fPIC,-fvisibility-inlines-hidden,{_NO_LOST_RETURN},{_OWN_NAMES_GCC},-fno-gnu-unique",
     ),
     (),
     ("-shared", "-Xlinker", "-Bsymbolic"),
