@@ -25,6 +25,12 @@ KERNELS = (
 KERNEL(Fail) { return 42; }
 KERNEL(ThrowStandard) { throw std::out_of_range("index 7 of 3"); }
 KERNEL(ThrowInt) { throw 7; }
+struct Silent : std::exception {
+  const char *what() const noexcept override { return nullptr; }
+};
+KERNEL(ThrowSilent) { throw Silent(); }
+KERNEL(Unexplained) { return 3; }
+extern "C" const char *UnexplainedMessage(int code) { throw code; }
 
 // Writes the dtype's name.
 KERNEL(DtypeName) {
@@ -154,13 +160,23 @@ def test_nonzero_return_is_an_error_with_code_symbol_and_library(library):
 
 @pytest.mark.parametrize(
     ("symbol", "description"),
-    [("ThrowStandard", "std::out_of_range: index 7 of 3"), ("ThrowInt", "int")],
+    [
+        ("ThrowStandard", "std::out_of_range: index 7 of 3"),
+        ("ThrowInt", "int"),
+        ("ThrowSilent", "Silent: "),
+    ],
 )
 def test_exception_of_a_kernel_is_an_error(library, symbol, description):
     x = np.zeros(2, np.float32)
     text = failure(Call(library, symbol, same(x)), x)
     assert f"kernel threw an exception, expected it to return 0:\n  {description}\n" in text
     assert f"symbol {symbol} of library kernel.so" in text
+
+
+def test_a_code_whose_explanation_throws_is_an_error(library):
+    x = np.zeros(2, np.float32)
+    text = failure(Call(library, "Unexplained", same(x)), x)
+    assert "kernel returned 3, expected 0:\n  symbol Unexplained of library" in text
 
 
 def test_missing_symbol_is_an_error_when_the_program_is_compiled(library):

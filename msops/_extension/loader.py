@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.machinery
 import importlib.util
 import threading
@@ -13,6 +14,9 @@ from msops._extension import verbs
 from msops._extension.calls import Module, as_function
 from msops._toolchain import check_dependencies, find_dependencies, open_in_child, read_elf
 from msops.errors import BuildError
+
+# Of the headers, in a module that includes them.
+_WHEN_LOADED = "msops_extension_loaded"
 
 
 class TypeTakenError(BuildError):
@@ -42,7 +46,10 @@ def load_module(module: Module, path: Path) -> types.ModuleType:
         if (module, path) not in _loaded:
             if info.has_constructors:
                 open_in_child(path, path.name, who)
-            _loaded[module, path] = _import(module, path, who)
+            native = _import(module, path, who)
+            if _WHEN_LOADED in info.functions:
+                getattr(ctypes.PyDLL(str(path)), _WHEN_LOADED)()
+            _loaded[module, path] = _with_functions(module, native)
         return _loaded[module, path]
 
 
@@ -64,7 +71,7 @@ def _import(module: Module, path: Path, who: str) -> types.ModuleType:
             "named in ldflags, with -Wl,-rpath for their folders.",
             [str(error)],
         ) from error
-    return _with_functions(module, native)
+    return native
 
 
 def _with_functions(module: Module, native: types.ModuleType) -> types.ModuleType:

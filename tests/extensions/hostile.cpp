@@ -13,6 +13,9 @@ struct OwnError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 struct Unknown {};
+struct Silent : std::exception {
+  const char* what() const noexcept override { return nullptr; }
+};
 
 void Throw(const std::string& what) {
   if (what == "runtime") throw std::runtime_error("a runtime error");
@@ -22,6 +25,14 @@ void Throw(const std::string& what) {
   if (what == "memory") throw std::bad_alloc();
   if (what == "own") throw OwnError("an error of its own");
   if (what == "unknown") throw Unknown();
+  if (what == "silent") throw Silent();
+  if (what == "nested") {
+    try {
+      throw Silent();
+    } catch (...) {
+      std::throw_with_nested(std::runtime_error("holds a silent one"));
+    }
+  }
   if (what == "number") throw 7;
   if (what == "python") {
     const msops::extension::Gil gil;

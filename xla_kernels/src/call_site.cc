@@ -146,8 +146,12 @@ std::string CallSite::DescribeArrays() const {
 
 std::string CallSite::DescribeCode(int code) const {
   const auto message = reinterpret_cast<Message>(library_.FindFunction(spec_.symbol + "Message"));
-  const char* const text = message ? message(code) : nullptr;
-  return text ? std::string(text) + "\n" : "";
+  try {
+    const char* const text = message ? message(code) : nullptr;
+    return text ? std::string(text) + "\n" : "";
+  } catch (...) {
+    return "";
+  }
 }
 
 }  // namespace msops

@@ -120,7 +120,7 @@ struct Run {
 // Returns the error of a call that got no thread or no memory.
 std::string ExplainShortage(const Run& run, const std::string& needs, const std::exception& error) {
   try {
-    return Explain(run.who, "its function needs " + needs + "; got " + error.what(), {},
+    return Explain(run.who, "its function needs " + needs + "; got " + TextOf(error), {},
                    "Run fewer functions at once, or leave more memory or threads.");
   } catch (const std::bad_alloc&) {
     return kOutOfMemory;

@@ -54,8 +54,13 @@ std::string Explain(std::string_view who, std::string_view problem,
   return AsUtf8(text.append(remedy));
 }
 
+std::string TextOf(const std::exception& error) {
+  const char* const text = error.what();
+  return text ? text : "";
+}
+
 std::string ExplainFailure(const std::string& who, const std::exception& error) {
-  if (!dynamic_cast<const std::bad_alloc*>(&error)) return error.what();
+  if (!dynamic_cast<const std::bad_alloc*>(&error)) return TextOf(error);
   try {
     return Explain(who, "no memory for its call", {},
                    "Run fewer calls at once, or leave more memory.");
@@ -75,7 +80,7 @@ std::string DescribeCurrentException() {
   try {
     throw;
   } catch (const std::exception& error) {
-    return type + ": " + error.what();
+    return type + ": " + TextOf(error);
   } catch (...) {
     return type;
   }

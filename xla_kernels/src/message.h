@@ -17,6 +17,9 @@ std::string AsUtf8(std::string_view text);
 std::string Explain(std::string_view who, std::string_view problem,
                     const std::vector<std::string>& details, std::string_view remedy);
 
+// Returns what an exception says, or "" if it says nothing: a user's what() may return nullptr.
+std::string TextOf(const std::exception& error);
+
 // The text of an error that is short enough to need no memory.
 inline constexpr char kOutOfMemory[] = "out of memory";
 

@@ -63,7 +63,7 @@ class RunnerCall {
       binding_.Launch(data, stream, allocator);
     } catch (const std::exception& error) {
       throw std::runtime_error(
-          Explain(spec_.Who(), "its kernel failed", {error.what()}, "See the kernel's source."));
+          Explain(spec_.Who(), "its kernel failed", {TextOf(error)}, "See the kernel's source."));
     }
   }
 

@@ -25,7 +25,7 @@ void* Allocate(void* context, size_t size_bytes) {
 }
 
 void Fail(void* context, const char* message) {
-  static_cast<Context*>(context)->message = AsUtf8(message);
+  static_cast<Context*>(context)->message = AsUtf8(message ? message : "");
 }
 
 }  // namespace

@@ -26,6 +26,7 @@
 #include "msops_extension/ms_tensor.h"
 #include "msops_extension/pyboost.h"
 #include "msops_extension/runner.h"
+#include "msops_extension/silent_exceptions.h"
 #include "msops_extension/tensor.h"
 #include "msops_extension/value.h"
 

@@ -111,7 +111,8 @@ struct PyboostRunner::Binding {
       binding->runner->Execute(binding, *execution);
       return 1;
     } catch (const std::exception& error) {
-      execution->fail(execution->context, error.what());
+      const char* const text = error.what();
+      execution->fail(execution->context, text ? text : "an exception without a text");
     } catch (...) {
       execution->fail(execution->context, "an exception that is no std::exception");
     }
