@@ -170,6 +170,13 @@ def ceil_div(a: Any, b: Any) -> Any:
     return a // b + (a % b != 0)  # a + b - 1 could wrap
 
 
+def power(a: Any, b: Any) -> Any:
+    """Returns a power; of integers to a negative one, the quotient rounded towards zero."""
+    if np.result_type(a, b).kind in "iu" and b < 0:  # numpy raises for it
+        return a ** (b % 2) if a in (1, -1) else a * 0
+    return np.power(a, b)
+
+
 def _meaning(name: str) -> Callable[..., Any]:
     """Returns what a function of the compiler's table is in Python."""
     return FUNCTIONS[FUNCTIONS[name].in_hybrid or name].numpy
@@ -189,7 +196,6 @@ isinf: Unary = _meaning("isinf")
 isnan: Unary = _meaning("isnan")
 log: Unary = _meaning("log")
 popcount: Unary = _meaning("popcount")
-power: Binary = np.power
 round: Unary = _meaning("round")
 rsqrt: Unary = _meaning("rsqrt")
 sigmoid: Unary = _meaning("sigmoid")

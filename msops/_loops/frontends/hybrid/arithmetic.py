@@ -9,11 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from msops._base.dtypes import as_dtype
 from msops._loops.frontends.hybrid.typing import (
     Typing,
     can_be,
     is_float_beside_integer,
     operands_of,
+    represents,
     texts,
     wider_literal,
 )
@@ -159,12 +161,11 @@ def _is_negative(exponent: Expr) -> bool:
 def _fold(typing: Typing, node: ast.AST, op: BinaryOp, left: Const, right: Const) -> Const | None:
     dtype = wider_literal(left.dtype, right.dtype)
     _check_domain(typing, node, op, dtype, f"'{_SIGN_OF.get(op, op)}'")
+    if _has_width(dtype, left, right) and _is_defined(op, right):
+        result = scalars.binary(op, dtype)(left.value, right.value)
+        return Const(result, result_dtype(op, dtype))
     if _least_bits(op, left.value, right.value) > _MOST_BITS:
-        raise typing.report.build_error(
-            node,
-            f"the constant '{ast.unparse(node)}' has more than {_MOST_BITS} bits",
-            "Write a number that int64 has, or compute in floats: 2.0 ** x.",
-        )
+        raise _too_long(typing, node)
     try:
         value = scalars.EXACT[op](left.value, right.value)
     except ZeroDivisionError:
@@ -177,10 +178,33 @@ def _fold(typing: Typing, node: ast.AST, op: BinaryOp, left: Const, right: Const
         return None
     if isinstance(value, complex):
         return None  # NaN at run time
+    if not represents("float64", value):
+        raise _too_long(typing, node)
     natural = literal(value)
     if natural.dtype == "bool" or is_float(natural.dtype) != is_float(dtype):
         return natural
     return Const(value, dtype)
+
+
+def _too_long(typing: Typing, node: ast.AST) -> Exception:
+    return typing.report.build_error(
+        node,
+        f"the constant '{ast.unparse(node)}' has more than {_MOST_BITS} bits",
+        "Write a number that int64 has, or compute in floats: 2.0 ** x.",
+    )
+
+
+def _has_width(dtype: str, *parts: Const) -> bool:
+    """Returns whether constants compute in a type that the author gave one: their result wraps.
+
+    A number without a conversion is int32, but has no width: it may become an int64.
+    """
+    return dtype in INTEGERS and dtype != "int32" and all(represents(dtype, p.value) for p in parts)
+
+
+def _is_defined(op: BinaryOp, right: Const) -> bool:
+    """Returns whether an operation on integers is none that is reported: a division by 0."""
+    return not (right.value == 0 if op in operators.QUOTIENTS else op == "pow" and right.value < 0)
 
 
 def _least_bits(op: BinaryOp, left: Any, right: Any) -> int:
@@ -225,6 +249,8 @@ def unary(typing: Typing, node: ast.AST, op: UnaryOp, operand: Expr) -> Expr:
             f"{wanted}",
             "Write not c for conditions, -x for numbers, ~i for integers.",
         )
+    if isinstance(operand, Const) and _has_width(operand.dtype, operand):
+        return Const(scalars.unary(op, operand.dtype)(operand.value), operand.dtype)
     if isinstance(operand, Const) and op != "invert":
         value = -operand.value if op == "neg" else not operand.value
         return Const(value, operand.dtype)
@@ -278,13 +304,15 @@ def _folded(name: str, arg: Const) -> Const | None:
     return Const(value, arg.dtype) if math.isfinite(value) else None
 
 
-def cast(operand: Expr, dtype: str) -> Expr:
+def cast(typing: Typing, node: ast.AST, operand: Expr, dtype: str) -> Expr:
     """Returns a conversion; of a constant, the constant where it has the value."""
     if isinstance(operand, Const):
         number = operand.value
-        if is_float(dtype) and dtype != "bfloat16":
+        if not represents("float64", number):
+            raise _too_long(typing, node)
+        if is_float(dtype):
             with np.errstate(over="ignore"):
-                return Const(float(np.dtype(dtype).type(number)), dtype)
+                return Const(float(as_dtype(dtype).dtype.type(number)), dtype)
         if not is_float(dtype) and math.isfinite(number):
             limits = np.iinfo(dtype)
             if limits.min <= int(number) <= limits.max:

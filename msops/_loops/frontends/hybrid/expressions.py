@@ -222,7 +222,7 @@ def _converted(t: Translation, node: ast.expr, dtype: ast.expr, arg: ast.expr) -
     """Returns the value of ``x.dtype.type(value)``."""
     wanted = value_of(t, dtype)
     if isinstance(wanted, str) and wanted in CASTS:
-        return arithmetic.cast(scalar(t, arg), wanted)
+        return arithmetic.cast(t.typing, node, scalar(t, arg), wanted)
     raise t.report.build_error(
         node,
         f"'{ast.unparse(node)}' converts to {wanted}, which is no dtype of numbers",
@@ -235,7 +235,7 @@ def _call(t: Translation, node: ast.Call, name: str, args: list[ast.expr]) -> Ex
         return _length(t, args[0])
     scalars = tuple(scalar(t, arg) for arg in args)
     if INTRINSICS[name].role == "cast":
-        return arithmetic.cast(scalars[0], name)
+        return arithmetic.cast(t.typing, node, scalars[0], name)
     if INTRINSICS[name].role == "math":
         return arithmetic.function(t.typing, node, name, scalars)
     if name == "likely":

@@ -12,6 +12,7 @@
 from __future__ import annotations
 
 import ast
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -25,6 +26,9 @@ from msops._loops.ir.nodes import Binary, Cast, Const, Expr, FunctionCall, Load,
 from msops._loops.ir.operators import BINARY, INTEGERS, is_float
 from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import map_operands, operands, with_parts
+
+MOST_BITS_OF_FLOATS = 1023
+"""Python converts no longer integer to a float."""
 
 
 class Retype(Exception):
@@ -126,7 +130,7 @@ class Typing:
             return with_parts(parts, dtype=dtype)
         assert isinstance(value, Const)
         if not represents(dtype, value.value):
-            wide = "int64" if float(value.value).is_integer() else "float32"
+            wide = "int64" if value.value % 1 == 0 else "float32"
             instead = f", or compute in {wide}: {wide}({other})" if other else ""
             raise self.report.build_error(
                 node,
@@ -270,8 +274,8 @@ def _takes(left: Expr, right: Expr) -> bool:
 def represents(dtype: str, number: float) -> bool:
     """Returns whether a type has a number; floats round what they are given."""
     if is_float(dtype):
-        return True
-    if not np.isfinite(number) or number != int(number):
+        return not isinstance(number, int) or number.bit_length() <= MOST_BITS_OF_FLOATS
+    if not math.isfinite(number) or number != int(number):
         return False
     if dtype == "bool":
         return number in (0, 1)

@@ -1,0 +1,160 @@
+"""Integers of every width, at the edges of each: all forms, the interpreter and Python agree."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+
+from msops import Custom
+from msops._loops.frontends.program import read_kernel
+from msops._loops.frontends.spec import Spec
+from msops._loops.ir.operators import INTEGERS
+from msops._loops.oracle.interpret import interpret
+from msops.errors import BuildError
+from msops.ops import kernel
+
+# Names of the language.
+# ruff: noqa: F821
+
+numpy_warns = pytest.mark.filterwarnings("ignore:.*(overflow|divide by zero):RuntimeWarning")
+
+
+def of_data(a, b, s):
+    n = a.shape[0]
+    y = output_tensor((29, n), a.dtype)
+    for i in range(n):
+        y[0, i] = a[i] // b[i]
+        y[1, i] = a[i] % b[i]
+        y[2, i] = ceil_div(a[i], b[i])
+        y[3, i] = a[i] << b[i]
+        y[4, i] = a[i] >> b[i]
+        y[5, i] = min(a[i], b[i])
+        y[6, i] = max(a[i], b[i])
+        y[7, i] = power(a[i], b[i])
+        y[8, i] = a[i] ** s[i]
+        y[9, i] = a[i] ^ b[i] & ~s[i] | s[i]
+        y[10, i] = a[i] * b[i] - s[i] + a[i]
+        y[11, i] = abs(a[i])
+        y[12, i] = sign(a[i])
+        y[13, i] = -a[i]
+        y[14, i] = popcount(a[i])
+        y[15, i] = a[i] // 3
+        y[16, i] = a[i] % 16
+        y[17, i] = a[i] // 16
+        y[18, i] = ceil_div(a[i], 7)
+        y[19, i] = 7 // a[i]
+        y[20, i] = 7 % a[i]
+        y[21, i] = a[i] << 3
+        y[22, i] = a[i] >> 3
+        y[23, i] = a[i] << 70
+        y[24, i] = a[i] >> 70
+        y[25, i] = 1 << a[i]
+        y[26, i] = a[i] ** 3
+        y[27, i] = 2 ** s[i]
+        y[28, i] = a[i] ** 0
+    return y
+
+
+def of_negative_constants(a):
+    y = output_tensor((10, a.shape[0]), a.dtype)
+    for i in range(a.shape[0]):
+        y[0, i] = a[i] // -3
+        y[1, i] = a[i] % -3
+        y[2, i] = a[i] // -1
+        y[3, i] = a[i] % -1
+        y[4, i] = ceil_div(a[i], -7)
+        y[5, i] = a[i] << -1
+        y[6, i] = a[i] >> -1
+        y[7, i] = -7 // a[i]
+        y[8, i] = -7 >> a[i]
+        y[9, i] = (-1) ** (a[i] & 7)
+    return y
+
+
+def edges(dtype: str) -> list[int]:
+    """Returns the limits of a dtype, widths of dtypes and small numbers."""
+    least, most, bits = np.iinfo(dtype).min, np.iinfo(dtype).max, np.iinfo(dtype).bits
+    numbers = {least, least + 1, least // 2, most // 2, most - 1, most, bits - 1, bits, 2 * bits}
+    numbers |= {0, 1, 2, 3, 7, 16, -1, -2, -7, -bits}
+    return sorted(number for number in numbers if least <= number <= most)
+
+
+def agree(func: Callable[..., Any], *arrays: np.ndarray) -> None:
+    """Compares a kernel that runs as Python with its other forms."""
+    wanted = kernel(func)(*arrays)
+    specs = [Spec(array.shape, str(array.dtype)) for array in arrays]
+    meaning = read_kernel(func, "akg", "k").specialise(specs, {}, "k")
+    results = {"interpreter": interpret(meaning, list(arrays))[0]}
+    for form in ("xla", "native"):
+        results[form] = Custom(func, func_type="akg", compile_attrs={"lower": form})(*arrays)
+    for form, got in results.items():
+        np.testing.assert_array_equal(np.asarray(got), wanted, f"{form}, {wanted.dtype}")
+
+
+@numpy_warns
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_operators_and_helpers_at_the_edges_of_integers(dtype: str) -> None:
+    numbers = edges(dtype)
+    a, b = (
+        np.array(part, dtype) for part in zip(*itertools.product(numbers, repeat=2), strict=True)
+    )
+    with jax.enable_x64(True):
+        agree(of_data, a, b, b & np.array(63, dtype))
+        if numbers[0] < 0:
+            agree(of_negative_constants, np.array(numbers, dtype))
+
+
+@numpy_warns
+@pytest.mark.parametrize("dtype", [dtype for dtype in INTEGERS if dtype != "int32"])
+def test_constants_of_a_width_wrap(dtype: str) -> None:
+    most, bits = int(np.iinfo(dtype).max), np.iinfo(dtype).bits
+
+    def k(a):
+        y = output_tensor((9,), a.dtype)
+        y[0] = a[0] + a.dtype.type(most) * a.dtype.type(5)
+        y[1] = a[0] + (a.dtype.type(most) + a.dtype.type(1))
+        y[2] = a[0] + (a.dtype.type(most) << 2)
+        y[3] = a[0] + -a.dtype.type(5)
+        y[4] = a[0] + ~a.dtype.type(5)
+        y[5] = a[0] + (a.dtype.type(1) << bits)
+        y[6] = a[0] + a.dtype.type(3) ** 41
+        y[7] = a[0] + (a.dtype.type(5) - 6)
+        y[8] = a[0] + (1 if a.dtype.type(most) + 1 > a.dtype.type(1) else 2)
+        return y
+
+    with jax.enable_x64(True):
+        agree(k, np.array([6], dtype))
+
+
+def test_a_constant_that_no_type_has_is_refused() -> None:
+    def too_large(a):
+        y = output_tensor(a.shape, a.dtype)
+        y[0] = a[0] + 18446744073709551615 * 5
+        return y
+
+    with pytest.raises(BuildError, match="the constant 92233720368547758075 is no int32"):
+        Custom(too_large, func_type="akg")(np.int32([1]))
+
+    huge = 10**400
+
+    def too_long(a):
+        y = output_tensor(a.shape, a.dtype)
+        y[0] = a[0] + float32(huge)
+        return y
+
+    with pytest.raises(BuildError, match=r"the constant 'float32\(huge\)' has more than 64 bits"):
+        Custom(too_long, func_type="akg")(np.float32([1]))
+
+
+def test_a_whole_bfloat16_constant_may_be_beyond_int32() -> None:
+    def k(a):
+        y = output_tensor(a.shape, a.dtype)
+        y[0] = a[0] + float32(bfloat16(3000000000))
+        return y
+
+    agree(k, np.float32([1]))
