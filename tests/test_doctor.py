@@ -59,7 +59,7 @@ def test_a_cache_that_cannot_be_written_is_told(
     (tmp_path / "file").touch()
     monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "file"))
     lines = told(capsys, 1)
-    assert lines["cache"].startswith("AMISS: FileExistsError")
+    assert lines["cache"].startswith("AMISS: msops: the cache folder")
     assert "Set MSOPS_CACHE_DIR" in lines["aot"]
 
 

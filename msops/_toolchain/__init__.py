@@ -7,7 +7,7 @@ their own.
 May import: `_base`.
 Modules: allow_list, builder, commands, compile_errors, compilers, contents, cuda, dependencies,
 elf, generated, inputs, languages, libraries, linker, manifest, measurements, modules, nvcc_paths,
-nvrtc, opening, options, private_copy, stamps, store, symbols, texts.
+nvrtc, opening, options, permissions, private_copy, stamps, store, symbols, texts.
 """
 
 from msops._toolchain.allow_list import check_allowed
@@ -18,7 +18,7 @@ from msops._toolchain.elf import ElfInfo, read_elf
 from msops._toolchain.generated import build_generated
 from msops._toolchain.inputs import read_path, require_file
 from msops._toolchain.languages import LANGUAGES
-from msops._toolchain.libraries import OTHER_ABI, Library, index, resolve
+from msops._toolchain.libraries import OTHER_ABI, Library, find_in_cache, index, resolve
 from msops._toolchain.measurements import find_measurement, record_measurement
 from msops._toolchain.modules import ModuleSources, build_module, check_source
 from msops._toolchain.nvrtc import Cubin, build_cubins, index_cubins
@@ -57,6 +57,7 @@ __all__ = [
     "check_source",
     "compiler_words",
     "find_dependencies",
+    "find_in_cache",
     "find_measurement",
     "has_compiler",
     "index",

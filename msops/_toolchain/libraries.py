@@ -19,7 +19,7 @@ from msops._toolchain.manifest import Listing, Result, header_names, list_folder
 from msops._toolchain.options import NO_OPTIONS
 from msops._toolchain.private_copy import copy_library
 from msops._toolchain.stamps import Stamp, take_stamp
-from msops._toolchain.store import STORE_VARIABLES, Built, retried
+from msops._toolchain.store import STORE_VARIABLES, Built, open_store, retried
 from msops._toolchain.symbols import uses_old_strings
 from msops._toolchain.texts import kept, store_source
 from msops.errors import ArgumentValueError
@@ -141,6 +141,19 @@ def index(folder: str | os.PathLike[str]) -> dict[str, Path]:
                 stamp = (known and known.refreshed()) or take_stamp(path)
                 _indexed[os.fspath(path)] = stamp
                 found.setdefault(stamp.sha256, path)
+    return found
+
+
+def find_in_cache(digest: str, who: str) -> Path | None:
+    """Returns the library of a content hash if the cache folder has it.
+
+    Raises:
+      BuildError: others may write it.
+    """
+    store = open_store(who)
+    found = index(store.object_path(digest, "any").parent).get(digest)
+    if found is not None:
+        store.check(found)
     return found
 
 

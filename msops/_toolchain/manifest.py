@@ -170,6 +170,7 @@ def _encode(result: Result) -> dict[str, Any]:
 
 def _read(store: ObjectStore, key: str) -> list[Result]:
     """Returns the results recorded for a build; what cannot be read counts as never written."""
+    data = store.read(_path(store, key))
     try:
         return [
             Result(
@@ -177,9 +178,9 @@ def _read(store: ObjectStore, key: str) -> list[Result]:
                 inputs=tuple(_decode_stamp(*fields) for fields in row["inputs"]),
                 listing=tuple((str(path), tuple(names)) for path, names in row["listing"]),
             )
-            for row in json.loads(_path(store, key).read_bytes())
+            for row in json.loads(data or b"[]")
         ]
-    except (OSError, ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError):
         return []
 
 

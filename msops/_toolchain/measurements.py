@@ -29,10 +29,12 @@ def find_measurement(subject: str, who: str) -> Mapping[str, float] | None:
       subject: all that the times depend on, beside the machine.
       who: the op that messages name.
     """
+    store = open_store(who)
+    data = store.read(_path(store, subject))
     try:
-        found = json.loads(_path(open_store(who), subject).read_bytes())
+        found = json.loads(data or b"")
         measured = {str(name): float(seconds) for name, seconds in found.items()}
-    except (OSError, ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
         return None
     return measured if all(0 < seconds < math.inf for seconds in measured.values()) else None
 

@@ -27,7 +27,6 @@ from msops._toolchain.store import (
     Built,
     ObjectStore,
     open_store,
-    read_verified,
     retried,
     write_flushed,
 )
@@ -62,23 +61,24 @@ def _add_with_links(store: ObjectStore, path: Path, data: bytes, links: dict[str
     key = hashlib.sha256(json.dumps([digest, relative, links], sort_keys=True).encode()).hexdigest()
     final = store.root / "origins" / key[:2] / key
     with store.writing(), store.scratch() as scratch, store.lock(key):
-        if not _is_whole(final, relative, digest, links):
+        if not _is_whole(store, final, relative, digest, links):
             tree = scratch / "tree"
             (tree / relative).parent.mkdir(parents=True)
             write_flushed(tree / relative, data)
             for link, target in links.items():
                 (tree / link).parent.mkdir(parents=True, exist_ok=True)
                 os.symlink(target, tree / link)
-            final.parent.mkdir(parents=True, exist_ok=True)
             if final.exists():
                 os.rename(final, scratch / "damaged")
-            os.rename(tree, final)
+            store.put(tree, final)
     return final / relative
 
 
-def _is_whole(final: Path, relative: str, digest: str, links: dict[str, str]) -> bool:
+def _is_whole(
+    store: ObjectStore, final: Path, relative: str, digest: str, links: dict[str, str]
+) -> bool:
     """Returns whether a copy with links is there and undamaged."""
-    return read_verified(final / relative, digest) is not None and all(
+    return store.read_verified(final / relative, digest) is not None and all(
         os.path.islink(final / link) and os.readlink(final / link) == target
         for link, target in links.items()
     )

@@ -15,6 +15,7 @@
   whatever way, and correctness does not lean on it: without it two builds write the same names.
 - What uses the folder while it is deleted raises VanishedError, and is done again.
 - Scratch folders of processes that were killed are swept by later builds.
+- What others than its user may write is not used (permissions.py).
 """
 
 from __future__ import annotations
@@ -24,10 +25,8 @@ import fcntl
 import functools
 import hashlib
 import os
-import pwd
 import re
 import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -36,6 +35,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from msops._base import config
+from msops._toolchain import permissions
 from msops.errors import BuildError, explain
 
 P = ParamSpec("P")
@@ -98,13 +98,34 @@ class ObjectStore:
 
     def load(self, digest: str, name: str) -> bytes | None:
         """Returns the content of an object, or None if it is absent or damaged."""
-        return read_verified(self.object_path(digest, name), digest)
+        return self.read_verified(self.object_path(digest, name), digest)
+
+    def read_verified(self, path: Path, digest: str) -> bytes | None:
+        """Returns a file's content if its SHA-256 is `digest`, else None."""
+        data = self.read(path)
+        return data if data is not None and hashlib.sha256(data).hexdigest() == digest else None
+
+    def read(self, path: Path) -> bytes | None:
+        """Returns the content of a file of the cache, or None if it cannot be read.
+
+        Raises:
+          BuildError: others may write it.
+        """
+        self.check(path)
+        try:
+            return path.read_bytes()
+        except OSError:
+            return None
+
+    def check(self, path: Path) -> None:
+        """Raises BuildError if others may write a part of the cache, or a folder on its way."""
+        permissions.check_part(self.root, path, self.who)
 
     def add(self, data: bytes, name: str) -> Path:
         """Returns the path of an object with content `data`, written unless it is there."""
         digest = hashlib.sha256(data).hexdigest()
         path = self.object_path(digest, name)
-        if read_verified(path, digest) is None:
+        if self.read_verified(path, digest) is None:
             self.write(path, data)
         return path
 
@@ -113,17 +134,24 @@ class ObjectStore:
         """Writes a file so that a reader, or a crash, sees all of it or none of it."""
         with self.writing(), self.scratch() as scratch:
             write_flushed(scratch / "file", data)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            os.rename(scratch / "file", path)
+            self.put(scratch / "file", path)
+
+    def put(self, made: Path, path: Path) -> None:
+        """Renames what lies in a scratch folder to its place in the cache."""
+        permissions.give_modes(self.root, made)
+        self.make_folder(path.parent)
+        os.rename(made, path)
+
+    def make_folder(self, folder: Path) -> None:
+        """Makes a folder of the cache, unless it is there; raises if others may write it."""
+        permissions.make_folders(self.root, folder)
+        self.check(folder)
 
     @contextlib.contextmanager
     def writing(self) -> Iterator[None]:
         """Makes the folder; turns an operating system's refusal inside the block into an error."""
         try:
-            # Whatever the umask: nobody else may write it.
-            with contextlib.suppress(FileExistsError):
-                self.root.parent.mkdir(parents=True, exist_ok=True)
-                self.root.mkdir(mode=0o700)
+            permissions.make_cache_folder(self.root)
             yield
         except FileNotFoundError as error:
             raise self.vanished() from error
@@ -154,7 +182,7 @@ class ObjectStore:
         """
         with self.writing():
             base = self.root / "scratch"
-            base.mkdir(parents=True, exist_ok=True)
+            self.make_folder(base)
             self._sweep(base)
             folder = Path(tempfile.mkdtemp(dir=base))
             handle = os.open(folder, os.O_RDONLY)
@@ -189,10 +217,10 @@ class ObjectStore:
     def lock(self, key: str) -> Iterator[None]:
         """Holds the lock of the build `key`, waiting while another thread or process does."""
         with self.writing():
-            folder = self.root / "locks"
-            folder.mkdir(parents=True, exist_ok=True)
             # Builds whose keys begin alike wait for each other: with two digits, one pair in 256.
-            handle = os.open(folder / key[:4], os.O_RDWR | os.O_CREAT, 0o666)
+            path = self.root / "locks" / key[:4]
+            self.make_folder(path.parent)
+            handle = permissions.open_file(self.root, path)
         with _flocked(handle):
             yield
 
@@ -204,47 +232,8 @@ def open_store(who: str) -> ObjectStore:
       BuildError: others could put libraries into it.
     """
     store = ObjectStore(config.cache_dir(), who)
-    _check_owner(store)
+    permissions.check_cache_folder(store.root, who)
     return store
-
-
-def _check_owner(store: ObjectStore) -> None:
-    """Raises if somebody else may write the folder: what lies in it runs in this process."""
-    try:
-        status = store.root.stat()
-    except OSError:  # not there, and made with our own rights
-        return
-    # Root may do all things anyway; a group may share a folder.
-    if status.st_uid not in (os.geteuid(), 0):
-        problem = f"belongs to user {_user_name(status.st_uid)}"
-    elif status.st_mode & stat.S_IWOTH:
-        problem = "can be written by every user"
-    else:
-        return
-    if not config.trusts_cache():
-        raise BuildError.explained(
-            store.who,
-            f"the cache folder {store.root} {problem}, who could put libraries into it that "
-            "then run in this process",
-            "Set MSOPS_CACHE_DIR to a folder of your own (chmod o-w), or MSOPS_CACHE_TRUST=1 "
-            "if you trust those users.",
-        )
-
-
-def _user_name(number: int) -> str:
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return str(number)
-
-
-def read_verified(path: Path, digest: str) -> bytes | None:
-    """Returns a file's content if its SHA-256 is `digest`, else None."""
-    try:
-        data = path.read_bytes()
-    except OSError:
-        return None
-    return data if hashlib.sha256(data).hexdigest() == digest else None
 
 
 def write_flushed(path: Path, data: bytes) -> None:

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 
-from msops._toolchain.store import open_store, read_verified
+from msops._toolchain.store import open_store
 from msops.errors import ArgumentValueError, BuildError
 
 
@@ -35,7 +35,7 @@ def store_source(text: str, name: str, who: str) -> Path:
     digest = hashlib.sha256(data).hexdigest()
     store = open_store(who)
     path = store.root / "generated" / digest[:2] / digest / name
-    if read_verified(path, digest) is None:
+    if store.read_verified(path, digest) is None:
         store.write(path, data)
     return path
 

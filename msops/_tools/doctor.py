@@ -33,6 +33,7 @@ from msops._toolchain.compilers import find_compiler
 from msops._toolchain.cuda import device_architectures
 from msops._toolchain.languages import CUDA, CXX, C, SourceLanguage
 from msops._toolchain.nvrtc import find_compiler as find_nvrtc
+from msops._toolchain.store import open_store
 from msops._tools import cache
 from msops.errors import BuildError, MsopsError
 
@@ -249,6 +250,5 @@ def _flatbuffers() -> str:
 
 def _cache() -> str:
     root = config.cache_dir()
-    root.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryFile(dir=root):
+    with open_store("msops").scratch():
         return f"{root}: {cache.show_size(contents.measure(root))}, writable"

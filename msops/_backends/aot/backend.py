@@ -29,6 +29,7 @@ from msops._toolchain import (
     Library,
     check_allowed,
     check_build,
+    find_in_cache,
     index,
     read_path,
     require_file,
@@ -84,17 +85,17 @@ def _found_again(path: Path, digest: str, text: str | None, symbol: str) -> AotS
             return AotSource(path, symbol)
     if text is not None:
         return AotSource(SourceText(text, symbol, path.suffix), symbol)
-    objects = config.cache_dir() / "objects" / digest[:2] / digest
-    for folder in (*config.library_path(), objects):
-        found = index(folder).get(digest)
-        if found is not None:
-            return AotSource(found, symbol)
+    who = f"Custom '{symbol}'"
+    copies = [index(folder).get(digest) for folder in config.library_path()]
+    found = next(filter(None, copies), None) or find_in_cache(digest, who)
+    if found is not None:
+        return AotSource(found, symbol)
     raise BuildError.explained(
-        f"Custom '{symbol}'",
+        who,
         f"it was pickled with the library {path} of SHA-256 {digest[:16]}, and there is no "
         "such file, nor one of this content",
         "Copy the library to a folder, and set MSOPS_LIBRARY_PATH to that folder.",
-        [f"looked in {folder}" for folder in (*config.library_path(), objects)],
+        [f"looked in {folder}" for folder in (*config.library_path(), config.cache_dir())],
     )
 
 
