@@ -23,6 +23,7 @@ from quick_cases import in_turn
 
 from msops import Build, Custom
 from msops._base import config
+from msops._base.building import SourceText
 from msops._toolchain import (
     BuildReport,
     ModuleSources,
@@ -475,19 +476,40 @@ def test_a_cache_that_is_deleted_while_a_compiler_runs_is_filled_again(
     assert call(library) == 5
 
 
-def test_a_cache_that_is_deleted_again_and_again_is_an_error(
-    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("kind", ["source", "text", "generated", "module", "library"])
+def test_a_cache_that_is_deleted_again_and_again_is_an_error_after_eight_attempts(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, kind: str
 ) -> None:
-    run = compilers.run_quietly
+    source = write(tmp_path / "op.cc", returns(5))
+    sources = (source, write(tmp_path / "other.cc", returns(6)))
+    module = ModuleSources("op", sources, ("-fPIC",), (), (), (), False)
+    given = tmp_path / "libop.so"
+    shutil.copy(build(source, who=WHO).path, given)
+    shutil.rmtree(cache)
+    make = {
+        "source": lambda: resolve(source, WHO),
+        "text": lambda: resolve(SourceText(returns(5), "f"), WHO),
+        "generated": lambda: build_generated("int f(void) { return 5; }", "op", WHO),
+        "module": lambda: build_module(module, WHO, BuildReport(lambda text: None)),
+        "library": lambda: resolve(given, WHO),
+    }[kind]
+    attempts: list[str] = []
+    rename = os.rename
 
-    def run_and_delete(command, folder, temporary=None, echo=None):
-        if command[-1] != "--version":
-            shutil.rmtree(cache)
-        return run(command, folder, temporary, echo)
+    def delete_and_rename(made, path):
+        attempts.append(Path(path).parent.name)
+        shutil.rmtree(cache)
+        rename(made, path)
 
-    monkeypatch.setattr(compilers, "run_quietly", run_and_delete)
-    text = message_of(write(tmp_path / "op.cc", returns(5)))
-    assert "cannot be written (parts of it are deleted at the same time)" in text
+    monkeypatch.setattr(os, "rename", delete_and_rename)
+    with pytest.raises(BuildError) as caught:
+        make()
+    assert str(caught.value) == (
+        f"Custom 'op': the cache folder {cache} cannot be written (parts of it are deleted at the "
+        "same time).\nSet MSOPS_CACHE_DIR to a folder that can be written and has space."
+    )
+    # A module compiles its sources side by side.
+    assert len(attempts) <= 8 * (2 if kind == "module" else 1)
 
 
 def test_scratch_folders_are_gone_after_success_and_failure(tmp_path: Path, cache: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import functools
 import os
 import select
@@ -117,16 +118,20 @@ def _run(
 def map_in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
     """Returns ``function`` of each of `items`, computed on as many threads as processors.
 
-    An interruption kills the commands that the threads run.
+    The threads see the caller's context. An interruption kills the commands that they run.
     """
     commands = _Commands()
+    context = contextvars.copy_context()
+
+    def in_context(item: T) -> R:
+        return context.copy().run(function, item)
 
     def prepare() -> None:
         _of_thread.commands = commands
 
     with ThreadPoolExecutor(os.cpu_count(), initializer=prepare) as pool:
         try:
-            return list(pool.map(function, items))
+            return list(pool.map(in_context, items))
         except (KeyboardInterrupt, SystemExit):
             pool.shutdown(wait=False, cancel_futures=True)
             commands.kill()

@@ -21,6 +21,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import fcntl
 import functools
 import hashlib
@@ -49,6 +50,7 @@ _ABANDONED_AFTER_S = 3600
 _ATTEMPTS = 8
 # The dynamic linker replaces $ORIGIN and the like in a path that it opens.
 _PLAIN = re.compile(r"[$\x00-\x1f\x7f\ud800-\udfff]")
+_retries: contextvars.ContextVar[bool] = contextvars.ContextVar("_retries", default=False)
 _held: set[int] = set()
 _swept: set[Path] = set()
 
@@ -58,14 +60,24 @@ class VanishedError(BuildError):
 
 
 def retried(function: Callable[P, R]) -> Callable[P, R]:
-    """Does again what the deletion of the cache folder interrupts, a few times."""
+    """Does again what the deletion of the cache folder interrupts, a few times.
+
+    What is called inside leaves that to the outermost such function, or each level would multiply
+    the attempts.
+    """
 
     @functools.wraps(function)
     def retrying(*args: P.args, **kwargs: P.kwargs) -> R:
-        for _ in range(_ATTEMPTS - 1):
-            with contextlib.suppress(VanishedError):
-                return function(*args, **kwargs)
-        return function(*args, **kwargs)
+        if _retries.get():
+            return function(*args, **kwargs)
+        token = _retries.set(True)
+        try:
+            for _ in range(_ATTEMPTS - 1):
+                with contextlib.suppress(VanishedError):
+                    return function(*args, **kwargs)
+            return function(*args, **kwargs)
+        finally:
+            _retries.reset(token)
 
     return retrying
 
