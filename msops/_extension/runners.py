@@ -132,6 +132,7 @@ def _run_now(
         raise KernelError.explained(
             f"Runner '{op}'", "its kernel failed", "See the kernel's source.", [str(error)]
         ) from error
+    seam.check_special_values(memory[len(inputs) :], f"Runner '{op}'")
 
 
 def _placed_input(op: str, inputs: tuple[Handle, ...]) -> Any:
@@ -224,7 +225,11 @@ def _abstract_eval(
 
 
 def _impl(*arrays: Any, runner: TracedRunner, signature: Signature) -> Sequence[Any]:
-    bind = functools.partial(_primitive().bind, runner=runner, signature=signature)
+    def bind(*flat: Any) -> Sequence[Any]:
+        seam.refuse_special_values(_who(runner))
+        results: Sequence[Any] = _primitive().bind(*flat, runner=runner, signature=signature)
+        return results
+
     # Under jax.disable_jit the call would run as Python and bind the primitive again.
     with jax.disable_jit(False):
         results: Sequence[Any] = jax.jit(bind)(*arrays)
@@ -244,7 +249,8 @@ def _batch(
         flat = [arg if own is None else own for arg, own in zip(args, elements, strict=True)]
         return _primitive().bind(*flat, runner=runner, signature=signature)
 
-    results = jax.lax.map(one, mapped)
+    with seam.naming_special_values(_who(runner)):
+        results = jax.lax.map(one, mapped)
     return results, [0] * len(results)
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 from jax._src import config, core, dtypes
 from jax._src.array import ArrayImpl
 from jax._src.interpreters import pxla
@@ -39,6 +41,61 @@ def shaped_array(struct: jax.ShapeDtypeStruct, inputs: Sequence[Any], who: str) 
         struct.dtype,
         sharding=core.get_cur_mesh_sharding(),
         manual_axis_type=core.ManualAxisType(varying=core.standard_vma_rule(who, *inputs)),
+    )
+
+
+def refuse_special_values(what: str) -> None:
+    """Ends the call that JAX makes of a function of ours whose program has returned a NaN.
+
+    With `jax_debug_nans` or `jax_debug_infs`, JAX calls the function without compiling it, to find
+    the operation that computed the value. A kernel can only run compiled, so it would run again.
+    While the function is traced, or with `jax_disable_jit`, this does nothing.
+
+    Args:
+      what: computed the value.
+
+    Raises:
+      FloatingPointError: JAX calls the function for that.
+    """
+    is_called = isinstance(core.trace_ctx.trace, core.EvalTrace) and not config.disable_jit.value
+    if is_called and _special_tests():
+        raise _special_value_error(what)
+
+
+def check_special_values(arrays: Sequence[np.ndarray], what: str) -> None:
+    """Looks at results that no program of JAX returns, as `jax_debug_nans` wants.
+
+    Raises:
+      FloatingPointError: `what` computed a value that this finds.
+    """
+    for finds in _special_tests().values():
+        for array in arrays:
+            if dtypes.issubdtype(array.dtype, np.inexact) and finds(array).any():
+                raise _special_value_error(what)
+
+
+@contextlib.contextmanager
+def naming_special_values(what: str) -> Iterator[None]:
+    """Names `what` in the FloatingPointError of an operation of JAX that it is made of."""
+    try:
+        yield
+    except FloatingPointError as error:
+        if what in str(error):
+            raise
+        raise FloatingPointError(f"{what}: {error}") from None
+
+
+def _special_tests() -> dict[str, Callable[[np.ndarray], np.ndarray]]:
+    """Returns what JAX is told to find, by the name of the setting."""
+    tests = {"jax_debug_nans": np.isnan, "jax_debug_infs": np.isinf}
+    return {name: test for name, test in tests.items() if getattr(jax.config, name)}
+
+
+def _special_value_error(what: str) -> FloatingPointError:
+    names = [*_special_tests()]
+    return FloatingPointError(
+        f"{what}: its results hold a value that {' or '.join(names)} forbids. Check the inputs and "
+        f"the kernel, or turn {names[0] if len(names) == 1 else 'both'} off."
     )
 
 

@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from msops import _jax_seam as seam
 from msops._op.call import Call, fit_arguments
 from msops._op.identity import ByValue
 from msops._op.outputs import Outputs
@@ -256,7 +257,8 @@ def batch(
         return batch_by_mapping(bind, call, args, dims)
     if vmap == "expand_dims" and is_rewritten:
         return batch_by_rewriting(bind, call, args, dims)
-    return BATCHERS[vmap](bind, call, args, dims)
+    with seam.naming_special_values(who):
+        return BATCHERS[vmap](bind, call, args, dims)
 
 
 def _enlarge(

@@ -67,6 +67,8 @@ class Programs:
         operator, function = self.operator, self.function(call)
 
         def whole(*flat: Any) -> Any:
+            if not flat or not isinstance(flat[0], jax.core.Tracer):
+                seam.refuse_special_values(operator.who)
             avals = [jax.typeof(value) for value in flat]
             trial = operator.trial(call, avals) if may_need_trial else None
             if trial is not None:
@@ -124,6 +126,7 @@ def _compile_bound(operator: Operator, call: Call) -> Run:
     """Returns the bare primitive's call, compiled."""
 
     def bound(*flat: Any) -> Sequence[Any]:
+        seam.refuse_special_values(operator.who)
         return operator.bind(call, flat)
 
     bound.__name__ = bound.__qualname__ = operator.primitive_name

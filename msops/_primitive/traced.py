@@ -120,9 +120,11 @@ def compile_tangent(
     operator: BoundOp, call: Call, live: Sequence[int], linear: int
 ) -> Callable[..., Sequence[Any]]:
     """Returns L of these inputs, compiled."""
-    bound = functools.partial(
-        _tangent_function, operator=operator, call=call, live=live, linear=linear
-    )
+
+    def bound(*args: Any) -> Sequence[Any]:
+        seam.refuse_special_values(f"derivative of {operator.who}")
+        return _tangent_function(*args, operator=operator, call=call, live=live, linear=linear)
+
     return jax.jit(bound)
 
 
