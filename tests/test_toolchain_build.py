@@ -12,6 +12,7 @@ import shutil
 import stat
 import subprocess
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -35,7 +36,8 @@ from msops._toolchain import (
     resolve,
 )
 from msops._toolchain import cuda as cuda_module
-from msops._toolchain.manifest import parse_depfile
+from msops._toolchain.manifest import find_object, parse_depfile
+from msops._toolchain.store import open_store
 from msops.errors import ArgumentValueError, BuildError
 
 pytestmark = pytest.mark.skipif(
@@ -418,13 +420,67 @@ def test_a_damaged_library_is_rebuilt(tmp_path: Path, damage: str) -> None:
     assert again.path.read_bytes() == content
 
 
-@pytest.mark.parametrize("text", ["", "{", "[[1]]", '[{"library": 1}]', "null", "\xff"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "{",
+        "[[1]]",
+        '[{"library": 1}]',
+        "null",
+        "\xff",
+        "[" * 99999,
+        '{"a":' * 99999,
+        "9" * 9999,
+    ],
+)
 def test_a_damaged_manifest_is_as_good_as_none(tmp_path: Path, cache: Path, text: str) -> None:
     source = write(tmp_path / "op.cc", returns(5))
     good = build(source, who=WHO)
     (manifest,) = (cache / "manifests").rglob("*.json")
     manifest.write_text(text, encoding="latin-1")
     assert build(source, who=WHO) == good
+
+
+VALUES = (None, -1, 10**30, True, "", "\0", "\ud800", "/dev/null", "..", "../" * 9, [], {}, [1])
+
+
+def test_a_manifest_of_any_values_is_as_good_as_none(tmp_path: Path, cache: Path) -> None:
+    write(tmp_path / "v.h", "#define V 5\n")
+    good = build(write(tmp_path / "op.cc", '#include "v.h"\n' + returns("V")), who=WHO)
+    (manifest,) = (cache / "manifests").rglob("*.json")
+    whole = json.loads(manifest.read_text())
+    os.mkfifo(tmp_path / "pipe")
+    found = 0
+    for place in places(whole):
+        for value in (*VALUES, str(tmp_path / "pipe")):
+            manifest.write_text(json.dumps(replaced(whole, place, value)))
+            pair = find_object(open_store(WHO), manifest.stem, good.path.name)
+            assert pair is None or pair[1] == good.path.read_bytes()
+            found += pair is not None
+    # Of a file whose times are others, the content is compared.
+    assert found
+
+
+def places(value: object) -> Iterator[tuple[object, ...]]:
+    """Yields where parts of a JSON value are: keys and positions from the outermost on."""
+    yield ()
+    parts: dict[object, object] = {}
+    if isinstance(value, dict):
+        parts = value
+    elif isinstance(value, list):
+        parts = dict(enumerate(value))
+    for key, part in parts.items():
+        yield from ((key, *place) for place in places(part))
+
+
+def replaced(value: object, place: tuple[object, ...], new: object) -> object:
+    """Returns a JSON value with another part at a place."""
+    if not place:
+        return new
+    changed = value.copy()
+    changed[place[0]] = replaced(value[place[0]], place[1:], new)
+    return changed
 
 
 def test_a_manifest_that_names_no_files_is_as_good_as_none(tmp_path: Path, cache: Path) -> None:
@@ -498,7 +554,9 @@ def test_a_cache_that_is_deleted_again_and_again_is_an_error_after_eight_attempt
 
     def delete_and_rename(made, path):
         attempts.append(Path(path).parent.name)
-        shutil.rmtree(cache)
+        # Another thread may make folders meanwhile.
+        shutil.rmtree(cache, ignore_errors=True)
+        shutil.rmtree(Path(made).parent, ignore_errors=True)
         rename(made, path)
 
     monkeypatch.setattr(os, "rename", delete_and_rename)

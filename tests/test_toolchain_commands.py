@@ -55,6 +55,54 @@ def test_a_compiler_that_lists_no_headers_is_refused(
     assert "-MD and -MF" in text
 
 
+@pytest.mark.parametrize(
+    "depfile",
+    [
+        "",
+        "out: other.cc",
+        ":::",
+        "no rule",
+        "\\\\\\\\",
+        "out: op.cc a\\000b",
+        "\\377\\376",
+        "out: \\\n",
+    ],
+)
+def test_a_depfile_that_does_not_name_the_source_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, depfile: str
+) -> None:
+    monkeypatch.setenv("CXX", depfile_writer(tmp_path, depfile))
+    assert f"cxx built {tmp_path}/op.cc, but did not write which headers" in refusal(tmp_path)
+
+
+@pytest.mark.parametrize("name", ["absent.h", "/absent/\\377.h", "x" * 300, "."])
+def test_a_depfile_that_names_what_cannot_be_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("CXX", depfile_writer(tmp_path, f"out: op.cc {name}"))
+    if name == ".":
+        # Nor is a folder a file that could change, or a device.
+        assert Custom(f"{source(tmp_path)}:f", (1,), np.float32).explain(X)
+        return
+    text = refusal(tmp_path)
+    assert "the compiler reports that it read a file that cannot be read" in text
+    assert "name another compiler with CC or CXX" in text
+
+
+def test_pipes_and_devices_that_a_depfile_names_are_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setenv("CXX", depfile_writer(tmp_path, "out: op.cc pipe /dev/null /dev/zero"))
+    assert Custom(f"{source(tmp_path)}:f", (1,), np.float32).explain(X)
+
+
+def depfile_writer(tmp_path: Path, text: str) -> str:
+    """Returns a compiler that writes `text`, in the escapes of printf, for its depfile."""
+    find = 'while [ "$1" != -MF ]; do shift; done'
+    return compiler(tmp_path / "cxx", f'g++ "$@" || exit; {find}; printf \'{text}\' > "$2"')
+
+
 def test_a_compiler_that_leaves_a_process_behind_is_refused_and_the_process_ended(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

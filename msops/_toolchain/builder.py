@@ -252,8 +252,8 @@ def _compile(
         started_ns = _next_tick()
         with log_build(store.who, plan.library_name, plan.command):
             data, paths = _run_compiler(store, plan, echo)
-        paths = with_members((*paths, *plan.named_files), store.who)
-        stamps = {path: _stamp(path) for path in paths if path != plan.source.path}
+        stamps = take_stamps((*paths, *plan.named_files), store.who)
+        stamps.pop(plan.source.path, None)
         at_rest = all(
             known.get(path) == stamp or stamp.ctime_ns <= started_ns
             for path, stamp in stamps.items()
@@ -268,6 +268,24 @@ def _compile(
         f"{plan.source.path}, or a header it includes, changed while it was being compiled",
         "Build it again when nothing writes to these files.",
     )
+
+
+def take_stamps(paths: tuple[str, ...], who: str) -> dict[str, Stamp]:
+    """Returns the stamps of the files that a compiler or linker read, by their paths.
+
+    Raises:
+      BuildError: one of them cannot be read.
+    """
+    try:
+        return {path: _stamp(path) for path in with_members(paths, who)}
+    except (OSError, ValueError) as error:
+        raise BuildError.explained(
+            who,
+            "the compiler reports that it read a file that cannot be read",
+            "Build it again if something deletes that file meanwhile, else name another compiler "
+            "with CC or CXX.",
+            [str(error)],
+        ) from error
 
 
 def _stamp(path: str) -> Stamp:
@@ -354,27 +372,38 @@ def _run_step(
         done = link(command, tuple(outputs), linked, folder, output.parent, echo)
     else:
         done = compilers.run_quietly((*command, *outputs), folder, output.parent, echo)
-    if done.returncode != 0 or not output.exists():
+    if done.returncode != 0 or not output.is_file():
         # A temporary file of the compiler's, in a folder of which a deletion has left a part.
         if f"{output.parent}/" in done.stdout and "No such file or directory" in done.stdout:
             raise store.vanished()
         raise compile_error(store, source, command, done.stdout)
-    if not depfile.exists():
+    paths = _read_depfile(depfile, folder)
+    if not any(os.path.realpath(folder / path) == os.path.realpath(source.path) for path in paths):
         raise BuildError.explained(
             store.who,
             f"{Path(command[0]).name} built {source.path}, but did not write which headers it read",
             "Name a compiler that has gcc's options -MD and -MF with CC or CXX.",
         )
-    paths = list(_read_depfile(depfile))
-    if assembled.exists():
-        # The assembler also read what the compiler wrote, which is gone.
-        paths += filter(lambda path: (folder / path).exists(), _read_depfile(assembled))
+    # The assembler also read what the compiler wrote, which is gone.
+    paths += filter(lambda path: os.path.exists(folder / path), _read_depfile(assembled, folder))
     if linked is not None:
         parse_elf(output.read_bytes(), source.path, store.who)
         paths += read_report(linked, folder, command[0])
     return paths
 
 
-def _read_depfile(path: Path) -> tuple[str, ...]:
+def _read_depfile(path: Path, folder: Path) -> list[str]:
+    """Returns the files that a depfile names; none if it is no such file.
+
+    What is there but is no file, as /dev/null, is left out.
+    """
     # Read as bytes: a file's name may hold a carriage return.
-    return parse_depfile(path.read_bytes().decode("utf-8", "surrogateescape"))
+    data = path.read_bytes() if path.is_file() else b""
+    if b"\0" in data:
+        return []
+    named = parse_depfile(data.decode("utf-8", "surrogateescape"))
+    return [name for name in named if not _is_special(os.path.join(folder, name))]
+
+
+def _is_special(path: str) -> bool:
+    return os.path.exists(path) and not os.path.isfile(path)

@@ -77,9 +77,7 @@ def read_report(report: Path, folder: Path, compiler: str) -> list[str]:
       folder: where the linker ran, and relative paths start.
       compiler: the program that ran it.
     """
-    try:
-        text = os.fsdecode(report.read_bytes())
-    except FileNotFoundError:
+    if not report.is_file():
         warn_once(
             _log,
             f"the linker of {compiler} does not report which files it reads, so msops does not "
@@ -88,7 +86,7 @@ def read_report(report: Path, folder: Path, compiler: str) -> list[str]:
             "'msops cache clear' after such a change.",
         )
         return []
-    rule = text.partition("\n\n")[0].split("\n")[1:]
+    rule = os.fsdecode(report.read_bytes()).partition("\n\n")[0].split("\n")[1:]
     paths = [os.path.join(folder, _read_path(line, folder)) for line in rule if line.strip()]
     made = f"{report.parent}/"
     return [

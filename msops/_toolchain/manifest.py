@@ -174,25 +174,37 @@ def _read(store: ObjectStore, key: str) -> list[Result]:
     try:
         return [
             Result(
-                library=str(row["library"]),
+                library=_decode_hash(row["library"]),
                 inputs=tuple(_decode_stamp(*fields) for fields in row["inputs"]),
-                listing=tuple((str(path), tuple(names)) for path, names in row["listing"]),
+                listing=tuple((_decode_path(path), tuple(names)) for path, names in row["listing"]),
             )
             for row in json.loads(data or b"[]")
         ]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         return []
+
+
+def _decode_hash(text: Any) -> str:
+    """Returns the hash of a library; raises ValueError for what is none, such as a path."""
+    if not re.fullmatch("[0-9a-f]{64}", text):
+        raise ValueError("a library has a SHA-256")
+    return str(text)
+
+
+def _decode_path(text: Any) -> str:
+    """Returns the path of a file; raises ValueError or TypeError for what no file can have."""
+    if b"\0" in os.fsencode(text):
+        raise ValueError("a path has no null character")
+    return str(text)
 
 
 def _decode_stamp(path: Any, *numbers_and_hash: Any) -> Stamp:
     """Returns a stamp; raises TypeError for what is none, such as a number for a path."""
-    stamp = Stamp(path, *numbers_and_hash)
+    stamp = Stamp(_decode_path(path), *numbers_and_hash)
     *numbers, digest, settled = numbers_and_hash
     numbers_fit = all(type(number) is int for number in numbers)
-    if not (isinstance(path, str) and isinstance(digest, str) and numbers_fit):
-        raise TypeError("a stamp has a path, numbers and a hash")
-    if type(settled) is not bool or "\0" in path:
-        raise TypeError("a stamp has a path of a file, and says whether it was at rest")
+    if not (isinstance(digest, str) and numbers_fit and type(settled) is bool):
+        raise TypeError("a stamp has a path, numbers, a hash, and says whether it was at rest")
     return stamp
 
 

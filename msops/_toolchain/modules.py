@@ -15,7 +15,7 @@ from msops._base.building import Build
 from msops._base.logging import log_build
 from msops._toolchain import compilers, nvcc_paths
 from msops._toolchain.allow_list import check_allowed
-from msops._toolchain.builder import BuildReport, build_object
+from msops._toolchain.builder import BuildReport, build_object, take_stamps
 from msops._toolchain.commands import map_in_threads
 from msops._toolchain.compile_errors import link_error
 from msops._toolchain.elf import parse_elf
@@ -25,7 +25,6 @@ from msops._toolchain.linker import (
     named_files,
     read_report,
     search_folders,
-    with_members,
 )
 from msops._toolchain.manifest import (
     Result,
@@ -35,7 +34,6 @@ from msops._toolchain.manifest import (
     key_of,
     list_folders,
 )
-from msops._toolchain.stamps import take_stamp
 from msops._toolchain.store import Built, ObjectStore, open_store, retried
 
 
@@ -145,13 +143,12 @@ def _run_linker(
             done = link(command, outputs, report, folder, scratch, echo)
             if not all(os.path.exists(word) for word in command if word.endswith(".o")):
                 raise store.vanished()
-            if done.returncode != 0 or not output.exists():
+            if done.returncode != 0 or not output.is_file():
                 raise link_error(store.who, name, whole, folder, done.stdout)
         data = output.read_bytes()
         parse_elf(data, name, store.who)
         # Objects are in the key.
         read = [path for path in read_report(report, folder, command[0]) if path not in command]
-    inputs = with_members((*read, *named_files(words, folder)), store.who)
-    stamps = tuple(map(take_stamp, inputs))
+    stamps = tuple(take_stamps((*read, *named_files(words, folder)), store.who).values())
     listing = list_folders(search_folders(words, folder), header_names(stamps))
     return add_object(store, key, name, data, stamps, listing)

@@ -7,8 +7,10 @@ earlier than that compares contents, at the price of one read.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
+import stat
 import time
 from dataclasses import dataclass, field
 
@@ -82,7 +84,12 @@ def _stamp(
 
 
 def take_stamp(path: str | os.PathLike[str]) -> Stamp:
-    """Returns the stamp of a file as it is now; raises OSError if it cannot be read."""
+    """Returns the stamp of a file as it is now; raises OSError if it cannot be read.
+
+    So it does for pipes and devices, which may never end.
+    """
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "No regular file", os.fspath(path))
     with open(path, "rb") as file:
         before = os.fstat(file.fileno())
         digest = hashlib.file_digest(file, "sha256")
