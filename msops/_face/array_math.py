@@ -2,8 +2,7 @@
 
 Arguments are arrays or Python scalars; `msops._face.tensor` lifts the functions to Tensors. Results
 have the dtype MindSpore gives them. Between arrays that is JAX's lattice (the two agree wherever
-MindSpore defines a result: tests/test_face_oracle.py). A Python scalar takes the dtype of the array
-unless that cannot hold the kind of the scalar: then the result is Int64, Float32 or Complex64.
+MindSpore defines a result: tests/test_face_oracle.py).
 """
 
 from __future__ import annotations
@@ -17,51 +16,20 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops._base.dtypes import KIND_RANKS, SCALAR_RANKS, as_dtype
-from msops.errors import ArgumentValueError
+from msops._base.dtypes import as_dtype
+from msops._face import array_arithmetic as arithmetic
+from msops._face.array_arithmetic import binary, kind_of
+from msops._face.tensor_data import first_outside
+from msops.errors import ArgumentValueError, KernelError
 
 Array = Any
 Axis = int | Sequence[int] | None
-
-_SCALAR_DTYPES = (np.bool_, np.int64, np.float32, np.complex64)
-
-
-def _kind(dtype: np.dtype) -> int:
-    return KIND_RANKS[dtype.kind]
-
-
-def _typed(scalar: Any, dtype: np.dtype) -> np.ndarray | np.generic:
-    """A Python scalar in the dtype it takes beside an array of `dtype`.
-
-    Left to JAX it would be weakly typed: Int32 + 1.0 would be Float64 under 64-bit types, and
-    Bool + 1 a weak Int64 that later gives way to Int8.
-    """
-    kind = SCALAR_RANKS[type(scalar)]
-    if kind > _kind(dtype):
-        return _SCALAR_DTYPES[kind](scalar)
-    return dtype.type(scalar)
-
-
-def binary(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
-    """Returns `function` with Python scalars typed as MindSpore types them."""
-
-    def call(x: Array, y: Array) -> Array:
-        if type(y) in SCALAR_RANKS:
-            if type(x) in SCALAR_RANKS:
-                x = _typed(x, np.dtype(bool))
-            return function(x, _typed(y, x.dtype))
-        if type(x) in SCALAR_RANKS:
-            return function(_typed(x, y.dtype), y)
-        return function(x, y)
-
-    call.__name__ = call.__qualname__ = getattr(function, "__name__", "binary")
-    return call
 
 
 def _floating(x: Array) -> Array:
     """`x` as MindSpore's float functions take it: integers become Float32, not Float64."""
     x = x if hasattr(x, "dtype") else jnp.asarray(x)
-    return x if _kind(x.dtype) > 1 else x.astype(np.float32)
+    return x if kind_of(x.dtype) > 1 else x.astype(np.float32)
 
 
 def unary_float(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
@@ -72,34 +40,6 @@ def unary_float(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
 
     call.__name__ = call.__qualname__ = getattr(function, "__name__", "unary")
     return call
-
-
-def _subtract(x: Array, y: Array) -> Array:
-    if _kind(x.dtype) == 0 and _kind(y.dtype) == 0:
-        # JAX and numpy refuse it; MindSpore's difference of booleans is whether they differ.
-        return jnp.logical_xor(x, y)
-    return jnp.subtract(x, y)
-
-
-def _divide(x: Array, y: Array) -> Array:
-    if _kind(x.dtype) < 2 and _kind(y.dtype) < 2:
-        x = x.astype(np.float32)
-        y = y.astype(np.float32)
-    return jnp.true_divide(x, y)
-
-
-def _raise(x: Array, y: Array) -> Array:
-    return jnp.power(x.astype(y.dtype) if _kind(x.dtype) == 0 else x, y)
-
-
-_power = binary(_raise)
-
-
-def pow(x: Array, y: Array) -> Array:
-    """``x ** y``; a Python int exponent stays static, which is exact and cheap to differentiate."""
-    if type(y) is int and hasattr(x, "dtype") and _kind(x.dtype) > 1:
-        return jnp.power(x, y)
-    return _power(x, y)
 
 
 def _axes(axis: Axis) -> Axis:
@@ -179,14 +119,21 @@ def split(x: Array, split_size_or_sections: Any, axis: int = 0) -> tuple[Array, 
     return tuple(jnp.split(x, edges, axis=axis))
 
 
-def clip(x: Array, min: Any = None, max: Any = None) -> Array:
-    """`x` with its entries moved into ``[min, max]``."""
-    x = x if min is None else binary(jnp.maximum)(x, min)
-    return x if max is None else binary(jnp.minimum)(x, max)
-
-
 def gather(x: Array, indices: Array, axis: int) -> Array:
-    """Slices of `x` along `axis` at `indices`."""
+    """Slices of `x` along `axis` at `indices`.
+
+    Raises:
+      KernelError: an index is out of range, and known: in a program that is being compiled it is
+        not, and its slice becomes NaN, or the dtype's least integer.
+    """
+    outside = first_outside(indices, x.shape[axis])
+    if outside is not None:
+        raise KernelError.explained(
+            "ops.gather",
+            f"expected indices from {-x.shape[axis]} to {x.shape[axis] - 1} along axis {axis}; "
+            f"got {outside}",
+            "Fix the index, or take a larger array.",
+        )
     return jnp.take(x, indices, axis=axis)
 
 
@@ -320,14 +267,20 @@ def ones_like(x: Array, dtype: Any = None) -> Array:
     return full_like(x, 1, dtype)
 
 
-add = binary(jnp.add)
-sub = binary(_subtract)
-mul = binary(jnp.multiply)
-div = binary(_divide)
-floor_div = binary(jnp.floor_divide)
-mod = binary(jnp.remainder)
-maximum = binary(jnp.maximum)
-minimum = binary(jnp.minimum)
+abs = arithmetic.abs
+add = arithmetic.add
+clip = arithmetic.clip
+clip_by_value = arithmetic.clip_by_value
+div = arithmetic.div
+floor_div = arithmetic.floor_div
+maximum = arithmetic.maximum
+minimum = arithmetic.minimum
+mod = arithmetic.mod
+mul = arithmetic.mul
+pow = arithmetic.pow
+select = arithmetic.select
+sub = arithmetic.sub
+truncated_mod = arithmetic.truncated_mod
 equal = binary(jnp.equal)
 not_equal = binary(jnp.not_equal)
 less = binary(jnp.less)
@@ -340,9 +293,7 @@ bitwise_xor = binary(jnp.bitwise_xor)
 logical_and = jnp.logical_and
 logical_or = jnp.logical_or
 logical_not = jnp.logical_not
-select = jnp.where
 neg = jnp.negative
-abs = jnp.abs
 sign = jnp.sign
 square = jnp.square
 floor = jnp.floor

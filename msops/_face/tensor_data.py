@@ -171,7 +171,7 @@ def array_index(index: Any, shape: tuple[int, ...]) -> Any:
     """Returns `index` for an array of `shape`, in the form JAX takes.
 
     Raises:
-      IndexError: an int is out of range (JAX would clamp it), or an entry is no index.
+      IndexError: an index is out of range (JAX would clamp it), or an entry is no index.
     """
     entries = index if isinstance(index, tuple) else (index,)
     converted = tuple(_index_entry(entry) for entry in entries)
@@ -201,10 +201,37 @@ def _bound(bound: Any) -> Any:
     return bound.__index__() if hasattr(bound, "__jax_array__") else bound
 
 
+def first_outside(indices: Any, extent: int) -> int | None:
+    """Returns an index that an axis of this extent does not have, if there is one.
+
+    In a function that is being compiled the indices are not known: None.
+    """
+    if isinstance(indices, int):
+        return None if -extent <= indices < extent else indices
+    if isinstance(indices, jax.core.Tracer):
+        with jax.enable_x64(True):
+            indices = jax.lax.stop_gradient(indices)
+        if isinstance(indices, jax.core.Tracer):
+            return None
+    data = np.asarray(indices)
+    if not data.size:
+        return None
+    lowest, highest = int(data.min()), int(data.max())
+    if lowest < -extent:
+        return lowest
+    return highest if highest >= extent else None
+
+
 def _axes_used(entry: Any) -> int:
     if entry is None or isinstance(entry, bool):
         return 0
     return entry.ndim if str(getattr(entry, "dtype", "")) == "bool" else 1
+
+
+def _is_position(entry: Any) -> bool:
+    if isinstance(entry, int):
+        return not isinstance(entry, bool)
+    return getattr(getattr(entry, "dtype", None), "kind", "") in ("i", "u")
 
 
 def _check_range(entries: tuple[Any, ...], shape: tuple[int, ...]) -> None:
@@ -214,15 +241,16 @@ def _check_range(entries: tuple[Any, ...], shape: tuple[int, ...]) -> None:
         if entry is Ellipsis:
             axis += max(rest, 0)
             continue
-        is_number = isinstance(entry, (int, np.integer)) and not isinstance(entry, bool)
-        if is_number and axis < len(shape) and not -shape[axis] <= entry < shape[axis]:
-            raise IndexError(
-                explain(
-                    "Tensor index",
-                    f"{entry} is out of range for axis {axis} of extent {shape[axis]}",
-                    "Indices go from -extent to extent - 1.",
+        if axis < len(shape) and _is_position(entry):
+            outside = first_outside(entry, shape[axis])
+            if outside is not None:
+                raise IndexError(
+                    explain(
+                        "Tensor index",
+                        f"{outside} is out of range for axis {axis} of extent {shape[axis]}",
+                        "Indices go from -extent to extent - 1.",
+                    )
                 )
-            )
         axis += _axes_used(entry)
 
 

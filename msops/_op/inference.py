@@ -79,6 +79,7 @@ class Inference:
       has_outputs: False for a function that is only called for its effect.
       out: the outputs, a function of the inputs that returns their tree, or None.
       in_order: the kernel knows its outputs by their order, so that a tree must keep it.
+      has_units: MindSpore gives one output of shape ``()`` one entry, ``(1,)``.
     """
 
     out_shape: ByValue | Answer | None
@@ -86,6 +87,7 @@ class Inference:
     has_outputs: bool = True
     out: ByValue | Outputs | None = None
     in_order: bool = True
+    has_units: bool = False
 
     def is_current(self) -> bool:
         """Returns whether functions among the halves still see what they saw when read."""
@@ -106,7 +108,8 @@ def read_inference(
     Args:
       out_shape: as `Custom` takes it.
       out_dtype: as `Custom` takes it.
-      may_have_none: whether ``()`` for both means an op without outputs; so does ``out=()``.
+      may_have_none: whether ``()`` for both means an op without outputs, as ``out=()`` does, and
+        for out_shape alone one entry on MindSpore's face.
       who: the op, for messages.
       out: as `Custom` takes it.
       in_order: whether the kernel knows its outputs by their order.
@@ -130,7 +133,7 @@ def read_inference(
         out_dtype = ByValue(out_dtype)
     elif out_dtype is not None:
         out_dtype = read_dtypes(out_dtype, who, "out_dtype")
-    return Inference(out_shape, out_dtype)
+    return Inference(out_shape, out_dtype, has_units=may_have_none)
 
 
 def infer(
@@ -174,7 +177,8 @@ def infer(
                 answers.append(Asked(said, f"its out_{half} function"))
             else:
                 answers.append(function)
-        outputs = join_halves(answers[0], answers[1], who)
+        may_be_unit = inference.has_units and call.tensors
+        outputs = join_halves(answers[0], answers[1], may_be_unit, who)
     if not call.tensors:
         narrowing = "Declare {} by out_dtype" if inference.out is None else "Pass {} in out"
         for index, struct in enumerate(outputs.structs):

@@ -88,10 +88,15 @@ NO_OUTPUTS = Outputs((), False)
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """One value per output, and whether they were given as a tuple."""
+    """One value per output, and whether they were given as a tuple.
+
+    Attributes:
+      is_unit: whether it is the shape of one output, given as ``()`` and not as ``[]``.
+    """
 
     values: tuple[Any, ...]
     is_tuple: bool
+    is_unit: bool = False
 
     def __str__(self) -> str:
         shown = [str(value) for value in self.values]
@@ -112,8 +117,16 @@ class Asked(NamedTuple):
     source: str
 
 
-def join_halves(shapes: Answer | Asked, dtypes: Answer | Asked, who: str) -> Outputs:
+def join_halves(
+    shapes: Answer | Asked, dtypes: Answer | Asked, may_be_unit: bool, who: str
+) -> Outputs:
     """Returns the outputs of these shapes and dtypes.
+
+    Args:
+      shapes: of each output.
+      dtypes: of each output.
+      may_be_unit: whether the shape ``()`` of one output means one entry, ``(1,)``.
+      who: the op, for messages.
 
     Raises:
       InferenceTypeError, InferenceValueError: one is no shape or dtype, or their numbers differ.
@@ -129,7 +142,8 @@ def join_halves(shapes: Answer | Asked, dtypes: Answer | Asked, who: str) -> Out
             "from out_dtype",
             "Give both as one value for a single output, or both as tuples of equal length.",
         )
-    pairs = zip(shapes.values, dtypes.values, strict=True)
+    values = ((1,),) if may_be_unit and shapes.is_unit else shapes.values
+    pairs = zip(values, dtypes.values, strict=True)
     structs = tuple(jax.ShapeDtypeStruct(shape, dtype.dtype) for shape, dtype in pairs)
     return Outputs(structs, shapes.is_tuple)
 
@@ -196,7 +210,9 @@ def read_shapes(value: Any, who: str, source: str) -> Answer:
     if not isinstance(value, (list, tuple)):
         raise _not_a_shape(value, who, source)
     if not any(isinstance(item, (list, tuple)) for item in value):
-        return Answer((_read_shape(value, who, source),), False)
+        return Answer(
+            (_read_shape(value, who, source),), False, isinstance(value, tuple) and not value
+        )
     if not all(isinstance(item, (list, tuple)) for item in value):
         raise _not_a_shape(value, who, source)
     return Answer(tuple(_read_shape(item, who, source) for item in value), True)

@@ -185,12 +185,12 @@ def zeros_like_tree(x: Any) -> Any:
 # Functions that are those of `array_math` with the same name.
 _OF_ARRAYS = """
     abs add all amax amin any argmax argmin bitwise_and bitwise_or bitwise_xor broadcast_to cast
-    ceil clip count_nonzero concat cos cosh div equal erf exp expand_dims expm1 flatten floor
-    floor_div full_like gather greater greater_equal isfinite isnan less less_equal log log1p
-    logical_and logical_not logical_or matmul maximum mean minimum mod mul neg not_equal
-    ones_like pow prod reciprocal reduce_sum relu reshape round rsqrt select sigmoid sign sin
-    sinh slice softmax sort split sqrt square squeeze stack stop_gradient sub sum tan tanh tile
-    topk transpose var zeros_like
+    ceil clip clip_by_value count_nonzero concat cos cosh div equal erf exp expand_dims expm1
+    flatten floor floor_div full_like gather greater greater_equal isfinite isnan less
+    less_equal log log1p logical_and logical_not logical_or matmul maximum mean minimum mod mul
+    neg not_equal ones_like pow prod reciprocal reduce_sum relu reshape round rsqrt select
+    sigmoid sign sin sinh slice softmax sort split sqrt square squeeze stack stop_gradient sub
+    sum tan tanh tile topk transpose var zeros_like
 """
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
@@ -237,7 +237,7 @@ _KEEP = {"keep_dims": False}
 _WITHOUT_SETTINGS = """
     Abs Add Assign Cast Ceil Cos Cosh DType Depend Div Equal Erf Exp ExpandDims Expm1 Flatten
     Floor FloorDiv FloorMod Gather Greater GreaterEqual IsFinite IsNan Less LessEqual Log Log1p
-    LogicalAnd LogicalNot LogicalOr Maximum Minimum Mod Mul Neg NotEqual Ones OnesLike Pow Rank
+    LogicalAnd LogicalNot LogicalOr Maximum Minimum Mul Neg NotEqual Ones OnesLike Pow Rank
     ReLU Reciprocal Reshape Round Rsqrt Select Shape Sigmoid Sign Sin Sinh Size Slice Sqrt
     Square Sub Tan Tanh TensorAdd TensorShape Tile Transpose Zeros ZerosLike
 """
@@ -250,6 +250,7 @@ _ROWS: tuple[tuple[str, Callable[..., Any], dict[str, Any]], ...] = (
     ("BroadcastTo", FUNCTIONS["broadcast_to"], {"shape": _REQUIRED}),
     ("Concat", FUNCTIONS["concat"], {"axis": 0}),
     ("MatMul", FUNCTIONS["matmul"], _MATMUL),
+    ("Mod", lift(m.truncated_mod), {}),
     ("Pad", lift(m.pad), {"paddings": _REQUIRED}),
     ("RealDiv", FUNCTIONS["div"], {}),
     ("ReduceAll", FUNCTIONS["all"], _KEEP),
