@@ -871,7 +871,11 @@ def test_results_on_mindspores_face_are_tensors_in_the_tree() -> None:
 
 def test_a_number_by_position_is_refused_where_attributes_go_by_name() -> None:
     op = msops.cpp(
-        msops.source('extern "C" int F(...) { return 0; }', "F"),
+        msops.source(
+            'extern "C" int F(int, void **, int *, long **, const char **, void *, void *) '
+            "{ return 0; }",
+            "F",
+        ),
         out=lambda *inputs: inputs[0],
         attrs={"alpha": 0.5},
     )

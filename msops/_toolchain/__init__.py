@@ -7,7 +7,7 @@ their own.
 May import: `_base`.
 Modules: allow_list, builder, commands, compile_errors, compilers, contents, cuda, dependencies,
 elf, generated, inputs, languages, libraries, linker, manifest, measurements, modules, nvcc_paths,
-nvrtc, opening, options, permissions, private_copy, stamps, store, symbols, texts.
+nvrtc, opening, options, permissions, private_copy, signatures, stamps, store, symbols, texts.
 """
 
 from msops._toolchain.allow_list import check_allowed
@@ -25,6 +25,7 @@ from msops._toolchain.nvrtc import Cubin, build_cubins, index_cubins
 from msops._toolchain.opening import check_opening, open_in_child
 from msops._toolchain.options import check_build, compiler_words, linker_words
 from msops._toolchain.private_copy import open_copy
+from msops._toolchain.signatures import require_signature
 from msops._toolchain.store import Built
 from msops._toolchain.symbols import (
     BIND_OWN_SYMBOLS,
@@ -71,6 +72,7 @@ __all__ = [
     "read_path",
     "record_measurement",
     "require_file",
+    "require_signature",
     "require_symbol",
     "resolve",
     "store_source",

@@ -33,6 +33,7 @@ from msops._toolchain import (
     index,
     read_path,
     require_file,
+    require_signature,
     require_symbol,
     resolve,
 )
@@ -166,6 +167,8 @@ class AotBackend(OpaqueBackend["AotSource | NamedOperator", AotKernel]):
                 operator = BACKEND.read(source.symbol, options, who)
                 return dataclasses.replace(operator, infer_functions=infer_functions)
         require_symbol(library, source.symbol, who)
+        build, include_dirs = options.build or Build(), (Path(get_include()),)
+        require_signature(library, source.symbol, source.file, include_dirs, build, who)
         return AotKernel(library, source.symbol, source)
 
     def infer(
