@@ -316,7 +316,7 @@ def visit_accesses(kernel: Kernel) -> list[AccessSite]:
     found: list[AccessSite] = []
     for order, (stmt, scope) in enumerate(visit(kernel)):
         accesses: list[tuple[Load | Store, tuple[Expr, ...]]] = [
-            pair for expr in own_expressions(stmt) for pair in _guarded_loads(expr, ())
+            pair for expr in own_expressions(stmt) for pair in guarded_loads(expr, ())
         ]
         if isinstance(stmt, Store):
             accesses.append((stmt, ()))
@@ -324,7 +324,7 @@ def visit_accesses(kernel: Kernel) -> list[AccessSite]:
     return found
 
 
-def _guarded_loads(expr: Expr, conditions: tuple[Expr, ...]) -> list[tuple[Load, tuple[Expr, ...]]]:
+def guarded_loads(expr: Expr, conditions: tuple[Expr, ...]) -> list[tuple[Load, tuple[Expr, ...]]]:
     parts = [(operand, conditions) for operand in operands(expr)]
     match expr:
         case Select(condition=test, then=then, otherwise=otherwise):
@@ -333,7 +333,7 @@ def _guarded_loads(expr: Expr, conditions: tuple[Expr, ...]) -> list[tuple[Load,
         case Binary(op=("land" | "lor") as op, left=left, right=right):
             decides = left if op == "land" else Unary("not", left, "bool")
             parts[1:] = [(right, (*conditions, decides))]
-    found = [pair for part, inner in parts for pair in _guarded_loads(part, inner)]
+    found = [pair for part, inner in parts for pair in guarded_loads(part, inner)]
     return [*found, (expr, conditions)] if isinstance(expr, Load) else found
 
 

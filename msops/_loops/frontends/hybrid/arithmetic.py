@@ -317,7 +317,7 @@ def cast(typing: Typing, node: ast.AST, operand: Expr, dtype: str) -> Expr:
             limits = np.iinfo(dtype)
             if limits.min <= int(number) <= limits.max:
                 return Const(int(number), dtype)
-    return operand if operand.dtype == dtype else Cast(operand, dtype)
+    return operand if operand.dtype == dtype else Cast(typing.unrounded(operand), dtype)
 
 
 def joined(parts: Iterable[Expr], deciding: bool) -> Expr:

@@ -6,12 +6,12 @@ import ast
 from collections.abc import Callable
 
 from msops._loops.frontends.bounds import as_bound
+from msops._loops.frontends.hybrid import far_ranges
 from msops._loops.frontends.hybrid.counting import WHILE
 from msops._loops.frontends.hybrid.expressions import as_scalar, constant_int, scalar, value_of
 from msops._loops.frontends.hybrid.language import LOOP_HINTS
 from msops._loops.frontends.hybrid.translation import Translation
-from msops._loops.frontends.hybrid.typing import convert
-from msops._loops.frontends.hybrid.values import describe, literal
+from msops._loops.frontends.hybrid.values import EXPR, describe, literal
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -20,6 +20,7 @@ from msops._loops.ir.nodes import (
     Const,
     Expr,
     For,
+    If,
     Load,
     Local,
     Stmt,
@@ -58,11 +59,77 @@ def loop(t: Translation, node: ast.For, body: Body) -> None:
             raise t.report.build_error(
                 node.iter, "the first input of 'bind' names a thread axis", "Write a string."
             )
-        _counted(t, node, _range(t, node.iter.args[1:]), kind, body)
+        _ranged(t, node, _range(t, node.iter.args[1:]), kind, body)
     elif kind == WHILE:
         _counted(t, node, _range_of_while(t, node.iter), "range", body)
     else:
-        _counted(t, node, _range(t, node.iter.args), kind, body)
+        _ranged(t, node, _range(t, node.iter.args), kind, body)
+
+
+def _ranged(
+    t: Translation, node: ast.For, span: tuple[Expr, Expr, int], kind: str, body: Body
+) -> None:
+    """A range whose bounds may be beyond those of loops: then another loop counts in 64 bits."""
+    begin, end, step = span
+    fits = far_ranges.fits((begin, end), t.ranges)
+
+    def near() -> bool:
+        """Returns whether an iteration is in range of its arrays only if its value is an int32."""
+        inner: tuple[Stmt, ...] = ()
+
+        def kept() -> tuple[Stmt, ...]:
+            nonlocal inner
+            inner = body()
+            return inner
+
+        _counted(t, node, (as_bound(begin), as_bound(end), step), kind, kept)
+        value = t.values[t.names.symbols[_target(node)]]
+        return isinstance(value, EXPR) and far_ranges.has_element_at(inner, value)
+
+    if isinstance(fits, Const):
+        if fits.value:
+            near()
+        else:
+            _far(t, node, span, kind, body)
+        return
+    with t.block(()) as branch:
+        is_all = near()
+    then = branch.finish()
+    if is_all:
+        for statement in then:
+            t.emit(statement)
+        return
+    with t.block(()) as branch:
+        _far(t, node, span, kind, body)
+    if then:
+        t.emit(If(fits, then, branch.finish(), location=t.report.source.location(node)))
+
+
+def _far(
+    t: Translation, node: ast.For, span: tuple[Expr, Expr, int], kind: str, body: Body
+) -> None:
+    """A range that counts in 64 bits; see `far_ranges`."""
+    begin, end, step = span
+    name = _target(node).id
+    location = t.report.source.location(node)
+    start = Buffer(t.fresh(f"{name}_begin"), (), far_ranges.counter_dtype(begin))
+    count = Buffer(t.fresh(f"{name}_count"), (), far_ranges.COUNT)
+    first, iterations = (Load(buffer.name, (), buffer.dtype) for buffer in (start, count))
+    part, place = Var(t.fresh(f"{name}_part")), Var(t.fresh(name))
+    with t.block(()) as inner:
+        value = far_ranges.value(first, step, part, place)
+        bound = as_bound(value)
+        t.typing.exact[id(bound)] = (bound, value)
+        _bind(t, node, bound)
+        _emit_loop(t, node, place.name, literal(0), far_ranges.left(iterations, part), kind, body)
+    outer = _for(
+        t, node, part.name, literal(0), far_ranges.parts(iterations), inner.finish(), "range"
+    )
+    if outer.body:
+        stored = Store(start.name, (), far_ranges.wide(begin, start.dtype))
+        counted = Store(count.name, (), far_ranges.count(begin, end, step))
+        held = Local(count, (stored, counted, outer), location=location)
+        t.emit(Local(start, (held,), location=location))
 
 
 def _counted(
@@ -112,15 +179,13 @@ def _count(t: Translation, first: Expr, last: Expr, size: int) -> Expr:
         if is_within((low, high + size - 1), dtype_range(INDEX_DTYPE)):
             return _binary("floordiv", _binary("add", distance, literal(size - 1)), literal(size))
     # Bounds that are data may be as far apart as no int32 is large.
-    distance = Binary("sub", _wide(last), _wide(first), "int64")
+    distance = Binary(
+        "sub", far_ranges.wide(last, "int64"), far_ranges.wide(first, "int64"), "int64"
+    )
     if size == 1:
         return as_bound(distance)
     rounded = Binary("add", distance, Const(size - 1, "int64"), "int64")
     return as_bound(Binary("floordiv", rounded, Const(size, "int64"), "int64"))
-
-
-def _wide(bound: Expr) -> Expr:
-    return Const(bound.value, "int64") if isinstance(bound, Const) else convert(bound, "int64")
 
 
 def _wrapped(size: int) -> int:
@@ -131,8 +196,8 @@ def _wrapped(size: int) -> int:
 
 def _range(t: Translation, args: list[ast.expr]) -> tuple[Expr, Expr, int]:
     """Returns begin, end and step of a range."""
-    begin = _bound(t, args[0]) if len(args) > 1 else literal(0)
-    end = _bound(t, args[min(1, len(args) - 1)])
+    begin = _integer(t, args[0]) if len(args) > 1 else literal(0)
+    end = _integer(t, args[min(1, len(args) - 1)])
     if len(args) < 3:
         return begin, end, 1
     step = constant_int(t, args[2], value_of(t, args[2]), "the step of a loop")
@@ -164,11 +229,7 @@ def _range_of_while(t: Translation, node: ast.Call) -> tuple[Expr, Expr, int]:
     low, high = range_of(end, t.ranges)
     if is_within((low + added, high + added), dtype_range(INDEX_DTYPE)):
         return begin, _binary("add", end, literal(added)), size
-    return begin, Binary("add", _wide(end), Const(added, "int64"), "int64"), size
-
-
-def _bound(t: Translation, node: ast.expr) -> Expr:
-    return as_bound(_integer(t, node))
+    return begin, Binary("add", far_ranges.wide(end, "int64"), Const(added, "int64"), "int64"), size
 
 
 def _integer(t: Translation, node: ast.expr) -> Expr:

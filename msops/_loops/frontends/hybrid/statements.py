@@ -17,7 +17,7 @@ from msops._loops.frontends.hybrid.language import SCOPES
 from msops._loops.frontends.hybrid.loops import loop
 from msops._loops.frontends.hybrid.names import ScopedName
 from msops._loops.frontends.hybrid.translation import Translation
-from msops._loops.frontends.hybrid.typing import convert, is_literal, promoted
+from msops._loops.frontends.hybrid.typing import is_literal, promoted
 from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, describe
 from msops._loops.ir.nodes import (
     Buffer,
@@ -204,7 +204,7 @@ def _update(t: Translation, node: ast.AugAssign) -> None:
     )
     operand = as_scalar(t, node.value, value_of(t, node.value))
     if not is_literal(operand) and promoted(buffer.dtype, operand.dtype) == buffer.dtype:
-        operand = convert(operand, buffer.dtype)
+        operand = t.typing.convert(operand, buffer.dtype)
     op = arithmetic.OPERATORS[type(node.op)][1]
     value = arithmetic.binary(t.typing, node, op, current, operand)
     stored = t.typing.stored(node.value, value, current, f"'{ast.unparse(node.target)}'")

@@ -54,6 +54,8 @@ class Typing:
         holds a value for a moment those that it is made of.
       adapted: the names of scalars that started as a constant and have the type of what they met.
       float_dtype: what errors advise to convert integers to.
+      exact: by its id, each integer that is the nearest one to another, and that other one, which a
+        conversion takes.
       notes: what the author should know, each once.
     """
 
@@ -61,6 +63,7 @@ class Typing:
     adapted: frozenset[str] = frozenset()
     float_dtype: str = "float32"
     untyped: dict[str, frozenset[ScopedName]] = field(default_factory=dict)
+    exact: dict[int, tuple[Expr, Expr]] = field(default_factory=dict)
     notes: dict[Note, None] = field(default_factory=dict)
 
     def agree(self, node: ast.AST, left: Expr, right: Expr, what: str) -> tuple[Expr, Expr]:
@@ -87,7 +90,7 @@ class Typing:
         dtype = promoted(left.dtype, right.dtype)
         if dtype is None or left.dtype == right.dtype or _takes(left, right):
             return self.agree(node, left, right, what)
-        return convert(left, dtype), convert(right, dtype)
+        return self.convert(left, dtype), self.convert(right, dtype)
 
     def stored(self, node: ast.AST, value: Expr, target: Expr, where: str) -> Expr:
         """Returns a value as one that a scalar or an element, the target, can hold."""
@@ -139,6 +142,18 @@ class Typing:
             )
         kind = bool if dtype == "bool" else float if is_float(dtype) else int
         return Const(kind(value.value), dtype)
+
+    def convert(self, value: Expr, dtype: str) -> Expr:
+        """Returns a value converted, without a node if it has the type."""
+        if value.dtype == dtype:
+            return value
+        if isinstance(value, Const) and is_float(dtype):
+            return Const(float(value.value), dtype)
+        return Cast(self.unrounded(value), dtype)
+
+    def unrounded(self, value: Expr) -> Expr:
+        """Returns the integer that a value is the nearest one to; itself for others."""
+        return self.exact.get(id(value), (value, value))[1]
 
     def retype(self, value: Expr, other: Expr) -> None:
         """Raises `Retype` if a value is made of scalars without a type of their own yet.
@@ -295,12 +310,3 @@ def promoted(left: str, right: str) -> str | None:
     TVM's, but that a bool is no number here.
     """
     return None if left != right and "bool" in (left, right) else common_dtype(left, right)
-
-
-def convert(value: Expr, dtype: str) -> Expr:
-    """Returns a value converted, without a node if it has the type."""
-    if value.dtype == dtype:
-        return value
-    if isinstance(value, Const) and is_float(dtype):
-        return Const(float(value.value), dtype)
-    return Cast(value, dtype)

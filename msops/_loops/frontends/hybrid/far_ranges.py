@@ -1,0 +1,135 @@
+"""Ranges whose bounds may be beyond int32, in which loops count.
+
+for v in range(a[0], a[1]):     ->     if a[0] and a[1] are int32 numbers: the loop itself
+    y[0] += int64(v)                   else: start = a[0]; count = a[1] - a[0], in 64 bits
+                                           for part in range(count / 2**30, rounded up):
+                                               for v in range(what is left of it):
+                                                   y[0] += start + part * 2**30 + v
+"""
+
+from __future__ import annotations
+
+from msops._loops.frontends.bounds import as_bound
+from msops._loops.frontends.hybrid import arithmetic
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    BinaryOp,
+    Cast,
+    Const,
+    Expr,
+    For,
+    Load,
+    Local,
+    Select,
+    Stmt,
+    Store,
+    Var,
+)
+from msops._loops.ir.operators import result_dtype
+from msops._loops.ir.ranges import Ranges, dtype_range, range_of
+from msops._loops.ir.walk import guarded_loads, own_expressions
+
+COUNT = "uint64"
+"""The dtype of a number of iterations, which two of int64 may be apart."""
+PART = 1 << 30
+"""How many iterations one loop makes."""
+
+
+def fits(bounds: tuple[Expr, Expr], ranges: Ranges) -> Expr:
+    """Returns the condition that the bounds of a range are numbers of `INDEX_DTYPE`."""
+    conditions: list[Expr] = []
+    least, greatest = dtype_range(INDEX_DTYPE)
+    for bound in bounds:
+        low, high = range_of(bound, ranges)
+        if high < least or low > greatest:
+            return Const(False, "bool")
+        if low < least:
+            conditions.append(_binary("ge", bound, Const(least, bound.dtype)))
+        if high > greatest:
+            conditions.append(_binary("le", bound, Const(greatest, bound.dtype)))
+    return arithmetic.joined(conditions, deciding=False)
+
+
+def has_element_at(body: tuple[Stmt, ...], place: Expr) -> bool:
+    """Returns whether statements certainly read or write an element next to an index."""
+
+    def is_next(index: Expr) -> bool:
+        match index:
+            case Binary(op="add" | "sub", left=left, right=Const()) if left == place:
+                return True
+        return index == place
+
+    for statement in body:
+        accesses: list[Load | Store] = [statement] if isinstance(statement, Store) else []
+        for part in own_expressions(statement):
+            accesses += [load for load, conditions in guarded_loads(part, ()) if not conditions]
+        if any(is_next(index) for access in accesses for index in access.indices):
+            return True
+        match statement:
+            case Local(body=inner) if has_element_at(inner, place):
+                return True
+            case For(begin=Const(value=begin), end=Const(value=end), body=inner) if begin < end:
+                if has_element_at(inner, place):
+                    return True
+    return False
+
+
+def counter_dtype(begin: Expr) -> str:
+    """Returns the dtype of the values of a range that starts at a bound."""
+    return "uint64" if begin.dtype == "uint64" else "int64"
+
+
+def count(begin: Expr, end: Expr, step: int) -> Expr:
+    """Returns the number of values of a range, in the dtype `COUNT`."""
+    first, last = (begin, end) if step > 0 else (end, begin)
+    one, zero = Const(1, COUNT), Const(0, COUNT)
+    distance = _binary("sub", wide(last, COUNT), wide(first, COUNT))  # wraps to what is right
+    steps = _binary("floordiv", _binary("sub", distance, one), Const(abs(step), COUNT))
+    return Select(_is_less(first, last), _binary("add", steps, one), zero, COUNT)
+
+
+def parts(count: Expr) -> Expr:
+    """Returns how many loops a number of iterations takes; the last one may be empty."""
+    whole = _binary("floordiv", count, Const(PART, COUNT))
+    return as_bound(_binary("add", whole, Const(1, COUNT)))
+
+
+def left(count: Expr, part: Var) -> Expr:
+    """Returns how many iterations the loop of a number makes."""
+    done = _binary("mul", Cast(part, COUNT), Const(PART, COUNT))
+    return as_bound(_binary("min", _binary("sub", count, done), Const(PART, COUNT)))
+
+
+def value(start: Expr, step: int, part: Var, place: Var) -> Expr:
+    """Returns the value of a range at a place of one of its loops."""
+    dtype = start.dtype
+    before = _binary("mul", Cast(part, dtype), Const(PART, dtype))
+    steps = _binary("mul", _binary("add", before, Cast(place, dtype)), Const(abs(step), dtype))
+    return _binary("add" if step > 0 else "sub", start, steps)
+
+
+def wide(value: Expr, dtype: str) -> Expr:
+    """Returns an integer in a dtype of 64 bits."""
+    if isinstance(value, Const):
+        low, high = dtype_range(dtype)
+        return Const((int(value.value) - low) % (high - low + 1) + low, dtype)
+    return value if value.dtype == dtype else Cast(value, dtype)
+
+
+def _is_less(one: Expr, other: Expr) -> Expr:
+    """Returns whether an integer is below one that may be of another signedness."""
+    if "uint64" not in (one.dtype, other.dtype):
+        return _binary("lt", wide(one, "int64"), wide(other, "int64"))
+    less = _binary("lt", wide(one, COUNT), wide(other, COUNT))
+    if one.dtype != "uint64":
+        is_negative = _binary("lt", wide(one, "int64"), Const(0, "int64"))
+        return Binary("lor", is_negative, less, "bool")
+    if other.dtype != "uint64":
+        is_positive = _binary("ge", wide(other, "int64"), Const(0, "int64"))
+        return Binary("land", is_positive, less, "bool")
+    return less
+
+
+def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
+    return Binary(op, left, right, result_dtype(op, left.dtype))
