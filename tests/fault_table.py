@@ -213,6 +213,7 @@ FAULTS = (
     Fault("mappings leaked", "many calls", "LeaksMapping"),
     Fault("descriptors leaked", "many calls", "LeaksDescriptor"),
     Fault("descriptors closed", "many calls", "ClosesStandardInput"),
+    Fault("standard output redirected", "many calls", "RedirectsOutput"),
     Fault("threads left", "many calls", "LeavesThreads"),
     Fault("processes left", "many calls", "LeavesProcess"),
     Fault("locale", "many calls", "ChangesLocale"),

@@ -22,7 +22,12 @@ ROWS = {fault.name: fault for fault in (*FAULTS, *HEALTHY)}
 # they leave it as it was.
 FAST = (
     *("KeepsFirstSize", "WritesShapes", "SixteenBitSizeZeroed", "BoolOfTwo", "UninitialisedHeap"),
-    *("LeavesSignalHandler", "IntegersOfFourBytesReadAsFloats", "raises_at_call_fifty"),
+    *(
+        "RedirectsOutput",
+        "LeavesSignalHandler",
+        "IntegersOfFourBytesReadAsFloats",
+        "raises_at_call_fifty",
+    ),
     *("FirstRowZeroRest", "HealthyTypes"),
 )
 PARTS = 6

@@ -3,6 +3,7 @@
 opcheck.py          the entrance, and the list of checks
 report.py           findings and their table
 subject.py          the op with its arguments, and ways to run it
+other_inputs.py     arguments that the author did not give
 memory.py           what a kernel does to memory, from runs between guard pages
 memory_runs.py      these runs, by what differs between them
 bounds.py           accesses outside of its buffers, to the byte
@@ -13,7 +14,9 @@ python_calls.py     Python functions, stopped in time
 sizes.py            other sizes and other dtypes
 symbols.py          whose functions a library uses
 transformations.py  shapes; jit, threads, vmap and sharding against plain calls
-gradients.py        gradients against finite differences
+gradients.py        gradients against finite differences, under jit and vmap
+finite_differences.py  how far a derivative lies from them
+gradient_points.py  where they are compared
 sanitizers.py       builds of the source with the sanitizers
 tolerances.py       how far results may lie apart
 """

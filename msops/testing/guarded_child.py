@@ -510,9 +510,11 @@ def run_jobs(folder: str) -> None:
 def run_fork(folder: str) -> NoReturn:
     """Runs the jobs of a folder in a process that has just been forked, and ends it."""
     os.setsid()
+    # Not /dev/null: a kernel that redirects a stream there would change nothing that shows. A write
+    # to /dev/zero goes nowhere, too.
     for number, path, flags in (
-        (0, os.devnull, os.O_RDONLY),
-        (1, os.devnull, os.O_WRONLY),
+        (0, os.path.join(folder, "input"), os.O_RDONLY | os.O_CREAT),
+        (1, "/dev/zero", os.O_WRONLY),
         (2, os.path.join(folder, "errors"), os.O_WRONLY | os.O_CREAT),
     ):
         file = os.open(path, flags)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from pathlib import Path
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +12,8 @@ import numpy as np
 
 from msops.testing.bounds import AccessBounds, find_bounds
 from msops.testing.guarded import HangError, Job, Run, run_jobs
-from msops.testing.subject import Subject, resized, rolled
+from msops.testing.other_inputs import other_values, resized, rolled
+from msops.testing.subject import Subject
 
 # Two poisons that are unlike in every bit: a byte that keeps both was never written.
 POISONS = (0xA4, 0x5B)
@@ -163,7 +163,7 @@ class GuardedRuns(Runs):
         runs: dict[str, Run] = {}
         call = self.job.call
         for name, value in call.attributes:
-            for other in _other_values(value):
+            for other in other_values(value):
                 attributes = {**dict(call.attributes), name: other}
                 changed = dataclasses.replace(call, attributes=tuple(attributes.items()))
                 before = dataclasses.replace(self.job, call=changed, poison=POISONS[1])
@@ -211,20 +211,6 @@ def _scaled(array: np.ndarray) -> np.ndarray:
     if not jnp.issubdtype(array.dtype, jnp.floating):
         return unlike
     return (unlike * array.dtype.type(2) + array.dtype.type(1)).astype(array.dtype)
-
-
-def _other_values(value: Any) -> list[Any]:
-    """Returns values of an attribute that are not this one; none for text."""
-    if isinstance(value, bool):
-        return [not value]
-    if isinstance(value, int):
-        return [value + 1, value - 1]
-    if isinstance(value, float):
-        return [2 * value + 1, value / 2]
-    if isinstance(value, tuple):
-        others = [_other_values(item) for item in value]
-        return list(zip(*others, strict=False)) if others else []
-    return []
 
 
 def run_on_guarded_memory(subject: Subject) -> GuardedRuns | None:

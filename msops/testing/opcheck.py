@@ -116,7 +116,9 @@ def opcheck(
       much the same results as integers and as floats. A refusal arrives as an error and does no
       harm.
     - "eager and jit": the same bytes, twice each, and on two threads with unlike inputs.
-    - "gradient": both modes against central differences, in float64 where the op takes it.
+    - "gradient": both modes against central differences, in float64 where the op takes it; also for
+      other numbers, sizes, ranks and attributes than those given, at second order, and under jit
+      and vmap.
     - "vmap": against a loop, every input mapped and each alone.
     - "sharding": against one device, where there are several; divided along each dimension that
       the op's rule lets be divided.
@@ -166,9 +168,8 @@ def opcheck(
             "Pass sanitize=True to build the kernel's source with the sanitizers.",
         )
     _check_limit(limit_s)
-    wanted = [check for check in _CHECKS if check not in skip]
-    if not sanitize:
-        wanted.remove("sanitizers")
+    left_out = {*skip, *(() if sanitize else ("sanitizers",))}
+    wanted = [check for check in _CHECKS if check not in left_out]
     subject = Subject(op, args, limit_s, attributes)
     with subject.face(), shared_server():
         return Report(str(subject), tuple(_findings(subject, wanted)))

@@ -18,8 +18,9 @@ from msops.testing.bounds import AccessBounds, find_bounds
 from msops.testing.guarded import HangError, Job, Run, run_jobs
 from msops.testing.memory import difference_lines, unique, unwritten_lines
 from msops.testing.memory_runs import POISONS
+from msops.testing.other_inputs import resized, wrapped
 from msops.testing.report import Finding, failed, passed, skipped
-from msops.testing.subject import Subject, resized, wrapped
+from msops.testing.subject import Subject
 from msops.testing.tolerances import disagreements, far_apart_as_numbers
 
 # Narrower and wider than most: a kernel that takes them for its own leaves its buffers, or leaves

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ from msops._op.process_call import ProcessCall
 from msops._toolchain import Library
 from msops.errors import ArgumentTypeError, MsopsError
 from msops.testing.guarded import HangError, Job, Run, run_jobs, show, title_of
+from msops.testing.other_inputs import other_values, rolled
 from msops.testing.python_calls import SettingsWatch, call_function, call_in_a_row
 
 
@@ -89,6 +91,23 @@ class Subject:
     def face(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context in which the op is called."""
         return jax.enable_x64(True) if self._wide else contextlib.nullcontext()
+
+    def on(self, flat: tuple[np.ndarray, ...], given: tuple[Any, ...] | None = None) -> Subject:
+        """Returns the op with other arrays, or other values of the attributes that a call gives."""
+        other = copy.copy(self)
+        for name in ("unlike", "trial"):  # what was found on these
+            vars(other).pop(name, None)
+        other.flat = flat
+        if given is not None:
+            other.call = dataclasses.replace(self.call, given=given)
+        return other
+
+    def with_other_attributes(self) -> Iterator[tuple[str, Subject]]:
+        """Yields the op with another value of one attribute, and that in words."""
+        for index, (name, value) in enumerate(zip(self.call.names, self.call.given, strict=False)):
+            for other in other_values(value):
+                given = (*self.call.given[:index], other, *self.call.given[index + 1 :])
+                yield f"{name}={other!r}", self.on(self.flat, given)
 
     @property
     def has_rule(self) -> bool:
@@ -265,28 +284,3 @@ def _as_list(half: str, answer: Any) -> list[Any]:
 
 def _listed(values: Sequence[Any]) -> str:
     return ", ".join(map(str, values))
-
-
-def resized(array: np.ndarray, change: Mapping[int, int]) -> np.ndarray:
-    """Returns the values of an array repeated along each axis over other extents."""
-    shape = tuple(change.get(n, n) for n in array.shape)
-    if not array.size:
-        return np.zeros(shape, array.dtype)
-    repeated = wrapped(array, shape)
-    least = min((n for n in change.values() if n), default=0)
-    if np.issubdtype(array.dtype, np.integer) and least:
-        # They may be indices, which have to stay below the extents.
-        return repeated % least if (repeated >= 0).all() else repeated
-    return repeated
-
-
-def wrapped(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """Returns an array of another shape that repeats this one along each axis."""
-    for axis, extent in enumerate(shape):
-        array = array.take(np.arange(extent) % array.shape[axis], axis)
-    return array
-
-
-def rolled(array: np.ndarray) -> np.ndarray:
-    """Returns the same values in another order: unlike input that stays valid, indices too."""
-    return np.roll(array.reshape(-1), 1).reshape(array.shape)

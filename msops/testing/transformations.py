@@ -17,8 +17,9 @@ from msops._base.kernel_errors import own_error
 from msops._face.context import get_context, set_context
 from msops.errors import InferenceError, MsopsError
 from msops.testing.guarded import show
+from msops.testing.other_inputs import rolled
 from msops.testing.report import Finding, failed, passed, skipped
-from msops.testing.subject import Subject, rolled
+from msops.testing.subject import Subject
 from msops.testing.tolerances import disagreements, unequal
 
 _MAPPED = 3

@@ -582,6 +582,15 @@ KERNEL(ClosesStandardInput) {
   return 0;
 }
 
+KERNEL(RedirectsOutput) {
+  ARRAYS;
+  Twice(x, y, n);
+  const int file = open("/dev/null", O_WRONLY);
+  dup2(file, 1);
+  close(file);
+  return 0;
+}
+
 KERNEL(LeavesThreads) {
   ARRAYS;
   std::thread([] { pause(); }).detach();

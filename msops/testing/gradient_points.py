@@ -1,0 +1,93 @@
+"""Points at which a gradient is compared, other than the one that opcheck was given.
+
+A rule that its author tried on a few positive numbers may be wrong for negative or large ones, for
+one element or for many, for another rank, or for another attribute.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+import numpy as np
+
+from msops.testing.finite_differences import REAL, average_size
+from msops.testing.other_inputs import resized, with_other_ranks
+from msops.testing.subject import Subject
+
+# Elements of the largest array: a few more than the blocks have in which kernels work.
+_MANY = 150
+_TOO_MANY = 20_000
+
+Change: TypeAlias = Callable[[np.ndarray, np.random.Generator], np.ndarray]
+
+
+def other_points(subject: Subject) -> Iterator[tuple[str, Subject]]:
+    """Yields the op on inputs, or with attributes, that the author did not give, and a name.
+
+    The op may not take them.
+    """
+    for name, change in _CHANGES.items():
+        yield name, _redrawn(subject, subject.flat, change)
+    for name, flat in (*_other_sizes(subject.flat), *with_other_ranks(subject.flat)):
+        yield name, _redrawn(subject, flat, _like)
+    yield from subject.with_other_attributes()
+
+
+def _redrawn(subject: Subject, flat: tuple[np.ndarray, ...], change: Change) -> Subject:
+    rng = np.random.default_rng(1)
+    return subject.on(
+        tuple(np.asarray(change(x, rng), x.dtype) if x.dtype in REAL else x for x in flat)
+    )
+
+
+def _like(array: np.ndarray, rng: np.random.Generator, factor: float = 1.0) -> np.ndarray:
+    """Returns numbers of the same signs and about as large, of which no two are equal.
+
+    None is so close to 0 that a difference reaches beyond: there many functions have a kink.
+    """
+    average = average_size(array) or 1
+    sizes = np.maximum(np.where(np.isfinite(array), np.abs(array), 0), average / 2)
+    return np.where(array < 0, -factor, factor) * sizes * rng.uniform(0.9, 1.1, array.shape)
+
+
+def _negative(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return -np.abs(_like(array, rng))
+
+
+def _both_signs(array: np.ndarray, rng: np.random.Generator, factor: float = 1.0) -> np.ndarray:
+    return _like(array, rng, factor) * rng.choice([-1.0, 1.0], array.shape)
+
+
+def _zero(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    return np.zeros_like(array)
+
+
+# Those of both signs leave the domain of some functions, and show nothing then.
+_CHANGES: dict[str, Change] = {
+    "negative": _negative,
+    "both signs": _both_signs,
+    "zero": _zero,
+    "small": functools.partial(_like, factor=1.3e-3),
+    "large": functools.partial(_like, factor=37.0),
+    "large, both signs": functools.partial(_both_signs, factor=37.0),
+    "very large": functools.partial(_like, factor=1.1e4),
+    "very large, both signs": functools.partial(_both_signs, factor=1.1e4),
+}
+
+
+def _other_sizes(flat: tuple[np.ndarray, ...]) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
+    """Yields arrays of which each extent is 1, and such of which one has many elements."""
+    extents = {n for array in flat for n in array.shape if n > 1}
+    if not extents:
+        return
+    yield "size 1", tuple(resized(array, dict.fromkeys(extents, 1)) for array in flat)
+    factor = 2
+    larger = flat
+    while max(array.size for array in larger) < _MANY:
+        larger = tuple(resized(array, {n: factor * n + 1 for n in extents}) for array in flat)
+        factor *= 2
+    most = max(array.size for array in larger)
+    if larger is not flat and most < _TOO_MANY:
+        yield f"{most} elements", larger

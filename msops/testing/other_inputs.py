@@ -1,0 +1,69 @@
+"""Inputs that the author did not give, made of those given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+
+def resized(array: np.ndarray, change: Mapping[int, int]) -> np.ndarray:
+    """Returns the values of an array repeated along each axis over other extents."""
+    shape = tuple(change.get(n, n) for n in array.shape)
+    if not array.size:
+        return np.zeros(shape, array.dtype)
+    repeated = wrapped(array, shape)
+    least = min((n for n in change.values() if n), default=0)
+    if np.issubdtype(array.dtype, np.integer) and least:
+        # They may be indices, which have to stay below the extents.
+        return repeated % least if (repeated >= 0).all() else repeated
+    return repeated
+
+
+def wrapped(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
+    """Returns an array of another shape that repeats this one along each axis."""
+    for axis, extent in enumerate(shape):
+        array = array.take(np.arange(extent) % array.shape[axis], axis)
+    return array
+
+
+def rolled(array: np.ndarray) -> np.ndarray:
+    """Returns the same values in another order: unlike input that stays valid, indices too."""
+    return np.roll(array.reshape(-1), 1).reshape(array.shape)
+
+
+def with_other_ranks(
+    flat: Sequence[np.ndarray],
+) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
+    """Yields arrays of one axis more, and of one or none if all have the same shape; 0-d stays."""
+    most = max((array.ndim for array in flat), default=0)
+    if not most:
+        return
+    yield (
+        f"rank {most} -> {most + 1}",
+        tuple(np.stack([array, rolled(array)]) if array.ndim else array for array in flat),
+    )
+    shaped = {array.shape for array in flat if array.ndim}
+    if len(shaped) > 1 or not all(array.size for array in flat):
+        return
+    for rank, shape in enumerate([(), (-1,)][:most]):
+        kept = None if rank else 1
+        yield (
+            f"rank {most} -> {rank}",
+            tuple(a.reshape(-1)[:kept].reshape(shape) if a.ndim else a for a in flat),
+        )
+
+
+def other_values(value: Any) -> list[Any]:
+    """Returns values of an attribute that are not this one; none for text."""
+    if isinstance(value, bool):
+        return [not value]
+    if isinstance(value, int):
+        return [value + 1, value - 1]
+    if isinstance(value, float):
+        return [2 * value + 1, value / 2]
+    if isinstance(value, tuple):
+        others = [other_values(item) for item in value]
+        return list(zip(*others, strict=False)) if others else []
+    return []

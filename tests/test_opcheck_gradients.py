@@ -1,0 +1,151 @@
+"""`opcheck`'s gradient check tries numbers, sizes, ranks and attributes that it was not given."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from custom_ops import aot, first
+from quick_cases import one_in
+
+from msops import Custom, cpp, source
+from msops.testing import Finding, opcheck
+from msops.testing.opcheck import _CHECKS
+
+X = np.linspace(1, 2, 4, dtype=np.float32)
+POWER = """
+#include "custom_aot_extra.h"
+#include <cmath>
+extern "C" int Power(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
+                     void *stream, void *extra) {
+  if (nparam != 2 || std::string(dtypes[0]) != "float32") return 1;
+  int64_t size = 1;
+  for (int i = 0; i < ndims[0]; ++i) size *= shapes[0][i];
+  const double p = static_cast<double>(static_cast<AotExtra *>(extra)->Attr<int64_t>("p"));
+  ONLY
+  for (int64_t i = 0; i < size; ++i)
+    static_cast<float *>(params[1])[i] = std::pow(static_cast<const float *>(params[0])[i], p);
+  return 0;
+}
+"""
+
+
+def gradient_of(op: Custom, *args: Any) -> Finding:
+    return opcheck(op, *args, skip=[name for name in _CHECKS if name != "gradient"])["gradient"]
+
+
+def cube(rule: Any) -> Custom:
+    """Returns x**3 with a rule for d/dx."""
+    return Custom(lambda x: x**3, first, first, bprop=lambda x, out, dout: (rule(x) * dout,))
+
+
+WRONG = {
+    "negative": lambda x: 3 * x * jnp.abs(x),
+    "large": lambda x: 3 * jnp.minimum(x, 30.0) ** 2,
+    "very large": lambda x: 3 * jnp.minimum(x, 5000.0) ** 2,
+    "small": lambda x: 3 * jnp.where((x > 0) & (x < 0.1), 0.1, x) ** 2,
+    "zero": lambda x: 3 * x**3 / x,
+    "size 1": lambda x: 3 * x**2 * (x.size != 1),
+    "257 elements": lambda x: 3 * x**2 * (x.size < 65),
+    "rank 1 -> 2": lambda x: 3 * x**2 * (x.ndim == 1),
+    "rank 1 -> 0": lambda x: 3 * x**2 * (x.ndim > 0),
+    "second order": lambda x: 3 * jax.lax.stop_gradient(x) * x,
+}
+
+
+@pytest.mark.parametrize("point", one_in(2, WRONG))
+def test_a_gradient_that_is_wrong_elsewhere_is_found_there(point: str) -> None:
+    finding = gradient_of(cube(WRONG[point]), X)
+    assert finding.verdict == "failed", finding
+    assert finding.details[0].startswith(f"{point}: input 0, "), finding
+
+
+def test_a_right_gradient_passes_at_all_points() -> None:
+    finding = gradient_of(cube(lambda x: 3 * x**2), X)
+    assert finding.verdict == "passed", finding
+    # Eight kinds of values, two of sizes, two of ranks.
+    assert finding.summary.endswith("; 12 other points, second order")
+
+
+def power(only: str, slope: Any) -> Custom:
+    return cpp(
+        source(POWER.replace("ONLY", only), "Power"),
+        out=lambda x: x,
+        attrs={"p": 2},
+        bprop=lambda x, p, out, dout: (slope(x, p) * dout, None),
+    )
+
+
+@pytest.mark.parametrize(
+    ("only", "slope", "verdict"),
+    [
+        ("", lambda x, p: p * x ** (p - 1), "passed"),
+        ("", lambda x, p: 2 * x, "failed"),
+        # The kernel takes one value of its attribute, and refuses others.
+        ("if (p != 2) return 3;", lambda x, p: 2 * x, "passed"),
+    ],
+)
+def test_a_gradient_is_compared_for_other_values_of_attributes(
+    only: str, slope: Any, verdict: str
+) -> None:
+    finding = gradient_of(power(only, slope), X)
+    assert finding.verdict == verdict, finding
+    if verdict == "failed":
+        assert finding.details[0].startswith("p=3: input 0, float32[4]")
+
+
+# What is not smooth, or has no gradient beyond some numbers, is no fault.
+HARMLESS = {
+    "log": (np.log, jnp.log),
+    "sqrt": (np.sqrt, jnp.sqrt),
+    "relu": (lambda x: np.maximum(x, 0), jax.nn.relu),
+    "abs": (np.abs, jnp.abs),
+    "sign": (np.sign, jnp.sign),
+    "floor": (np.floor, jnp.floor),
+    "short waves": (lambda x: np.sin(30 * x), lambda x: jnp.sin(30 * x)),
+    "exp": (np.exp, jnp.exp),
+    "arcsin": (lambda x: np.arcsin(x / 3), lambda x: jnp.arcsin(x / 3)),
+    "a pole": (lambda x: 1 / x, lambda x: 1 / x),
+    "sort": (np.sort, jnp.sort),
+    "norm": (
+        lambda x: x / np.sqrt((x * x).sum()).astype(x.dtype),
+        lambda x: x / jnp.sqrt((x * x).sum()),
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize("name", one_in(4, HARMLESS))
+@pytest.mark.parametrize("is_narrow", [False, True])
+def test_kinks_poles_and_ends_of_a_domain_are_no_faults(name: str, is_narrow: bool) -> None:
+    function, same = HARMLESS[name]
+
+    def kernel(x: np.ndarray) -> np.ndarray:
+        if is_narrow and x.dtype != np.float32:
+            raise TypeError("expected float32")
+        return function(x)
+
+    op = Custom(kernel, first, first, bprop=lambda x, out, dout: jax.vjp(same, x)[1](dout))
+    finding = gradient_of(op, X + np.float32(0.03))
+    assert finding.verdict == "passed", finding
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        (lambda x, out, dout: (2 * np.asarray(x) * dout,), "jit: TracerArrayConversionError: "),
+        (lambda x, out, dout: (2 * x * dout if x[0] > 0 else dout,), "jit: TracerBoolConversion"),
+    ],
+    ids=["NumPy", "if"],
+)
+def test_a_rule_that_cannot_be_traced_is_found(rule: Any, said: str) -> None:
+    finding = gradient_of(Custom(np.square, first, first, bprop=rule), X)
+    assert finding.verdict == "failed", finding
+    assert finding.details[0].startswith(said)
+
+
+def test_an_op_without_gradient_is_not_compared_elsewhere() -> None:
+    assert gradient_of(aot("Multiply"), X, X).verdict == "skipped"
