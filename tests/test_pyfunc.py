@@ -297,14 +297,49 @@ def test_a_numpy_number_that_would_change_is_an_error(dtype: str, number: Any) -
         Custom(lambda x: number, (), dtype)(X)
 
 
-@pytest.mark.parametrize(("returned", "declared"), [((), (1,)), ((1,), ()), ((2, 3, 1), (2, 3))])
-def test_dimensions_of_size_one_may_be_missing_or_more(
+AXES_OF_ONE = [
+    ((), (1,)),
+    ((1,), ()),
+    ((1, 1), ()),
+    ((2, 3, 1), (2, 3)),
+    ((1, 2, 3), (2, 3)),
+    ((3,), (1, 3)),
+]
+
+
+def returning(returned: tuple[int, ...], declared: tuple[int, ...], **options: Any) -> Custom:
+    value = np.arange(np.prod(returned, dtype=int), dtype=np.float32).reshape(returned)
+    return Custom(lambda x: value, declared, jnp.float32, **options)
+
+
+@pytest.mark.parametrize(("returned", "declared"), AXES_OF_ONE)
+def test_axes_of_size_one_may_differ_on_tensors(
     returned: tuple[int, ...], declared: tuple[int, ...]
 ) -> None:
-    value = np.arange(np.prod(returned, dtype=int), dtype=np.float32).reshape(returned)
-    got = Custom(lambda x: value, declared, jnp.float32)(X)
-    assert got.shape == declared
-    assert got.ravel().tolist() == value.ravel().tolist()
+    got = returning(returned, declared)(Tensor(X)).asnumpy()
+    np.testing.assert_array_equal(got.ravel(), np.arange(got.size))
+    assert got.size == np.prod(returned, dtype=int)
+
+
+@pytest.mark.parametrize("attrs", [None, {"lower": "callback"}])
+@pytest.mark.parametrize(
+    ("returned", "declared"),
+    [*AXES_OF_ONE, ((), (3,)), ((1, 3), (2, 3)), ((3, 2), (2, 3)), ((6,), (2, 3))],
+)
+def test_a_result_of_another_shape_is_refused_as_pure_callback_refuses_it(
+    returned: tuple[int, ...], declared: tuple[int, ...], attrs: Any
+) -> None:
+    op = returning(returned, declared, compile_attrs=attrs)
+    struct = jax.ShapeDtypeStruct(declared, jnp.float32)
+    value = np.zeros(returned, np.float32)
+    with pytest.raises(jax.errors.JaxRuntimeError):
+        jax.pure_callback(lambda x: value, struct, X)
+    with pytest.raises(errors.InferenceValueError, match="expected shape"):
+        op(X)
+    with pytest.raises(jax.errors.JaxRuntimeError, match="expected shape"):
+        jax.block_until_ready(jax.jit(op)(X))
+    with pytest.raises(jax.errors.JaxRuntimeError, match="expected shape"):
+        jax.block_until_ready(jax.jit(jax.vmap(op))(jnp.stack([X, X])))
 
 
 def test_a_tuple_of_one_output_may_be_a_bare_array() -> None:

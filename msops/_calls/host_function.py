@@ -76,6 +76,8 @@ class HostFunction:
         self._who = request.who
         # Scripts of MindSpore were written for NumPy 1, where a float64 scalar did not widen.
         self._narrows = call.tensors and not any(array.dtype in _WIDE for array in request.inputs)
+        # MindSpore copies the elements, whatever the shape.
+        self._fits_axes_of_one = call.tensors
         # A kernel that is called for a whole batch gets an array of them.
         self._numbers = () if call.batch else call.numbers
         if ports is None:
@@ -95,7 +97,7 @@ class HostFunction:
         self.description = (
             f"{self._who} {call} {names} {len(request.inputs)} {self._returns_tuple} "
             f"{self._copies} {request.options.inplace} {self._placed} {self._named} "
-            f"{self._tree or ''} {self._narrows} {self._numbers}"
+            f"{self._tree or ''} {self._narrows} {self._fits_axes_of_one} {self._numbers}"
         )
         self._key = (key, self.description, call.layout, self._tree)
         self._hash = hash(self.description)
@@ -178,7 +180,18 @@ class HostFunction:
                 )
                 with np.errstate(over="ignore"):
                     value = value.astype(want)
-        return _check_output(value, out, index, self._words, self._who)
+        array = _check_dtype(value, out, index, self._words, self._who)
+        if self._fits_axes_of_one and _without_ones(array.shape) == _without_ones(out.shape):
+            array = array.reshape(out.shape)
+        if array.shape != out.shape:
+            several = f", of a tuple of {len(value)}" if isinstance(value, tuple) else ""
+            raise InferenceValueError.explained(
+                self._who,
+                f"expected shape {out.shape} for output {index}, as {self._words[0]} says; its "
+                f"function returned {array.shape}{several}",
+                f"Return an array of that shape, or fix {self._words[0]}.",
+            )
+        return array
 
     def _store_several(self, values: Sequence[Any], outputs: Sequence[np.ndarray]) -> None:
         """Stores each result in its output, as if all were stored at once."""
@@ -351,9 +364,10 @@ def _read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-def _check_output(
+def _check_dtype(
     value: Any, out: np.ndarray, index: int, words: tuple[str, str], who: str
 ) -> np.ndarray:
+    """Returns a result as an array of the output's dtype, in a shape of its own."""
     if isinstance(value, np.ma.MaskedArray):
         raise InferenceTypeError.explained(
             who,
@@ -389,16 +403,6 @@ def _check_output(
             f"expected dtype {out.dtype} for output {index}, as {words[1]} says; its "
             f"function returned {shown}{forgotten}",
             f"Return {result.format(_name_in_code(out.dtype))}, or fix {words[1]}.",
-        )
-    if array.shape != out.shape and _without_ones(array.shape) == _without_ones(out.shape):
-        array = array.reshape(out.shape)
-    if array.shape != out.shape:
-        several = f", of a tuple of {len(value)}" if isinstance(value, tuple) else ""
-        raise InferenceValueError.explained(
-            who,
-            f"expected shape {out.shape} for output {index}, as {words[0]} says; its "
-            f"function returned {array.shape}{several}",
-            f"Return an array of that shape, or fix {words[0]}.",
         )
     return array
 
