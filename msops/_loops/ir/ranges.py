@@ -62,6 +62,12 @@ def range_of(expr: Expr, ranges: Ranges) -> Range:
     return exact if exact is not None and is_within(exact, whole) else whole
 
 
+def may_wrap(expr: Expr, ranges: Ranges) -> bool:
+    """Returns whether the last operation of an integer expression may wrap."""
+    exact = unwrapped_range(expr, ranges)
+    return exact is None or not is_within(exact, dtype_range(expr.dtype))
+
+
 def unwrapped_range(expr: Expr, ranges: Ranges) -> Range | None:
     """Returns an interval of an integer expression whose last operation does not wrap.
 

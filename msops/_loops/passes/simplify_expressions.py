@@ -32,10 +32,8 @@ from msops._loops.ir.operators import COMPARISONS, FLOATS, INTEGERS, LOGICAL, NE
 from msops._loops.ir.ranges import (
     Range,
     Ranges,
-    dtype_range,
-    is_within,
+    may_wrap,
     range_of,
-    unwrapped_range,
 )
 from msops._loops.ir.walk import expressions, map_operands, with_parts
 
@@ -106,15 +104,9 @@ def sides_of(op: BinaryOp, bound: Expr, ranges: Ranges) -> tuple[Expr, ...]:
         case Binary(op="add" | "sub", left=left):
             moved = [with_parts(bound, left=side) for side in sides_of(op, left, ranges)]
             # An extreme of numbers that wrap is not the extreme of those moved.
-            if all(_is_exact(part, ranges) for part in moved):
+            if not any(may_wrap(part, ranges) for part in moved):
                 return tuple(simplified(part, ranges) for part in moved)
     return (bound,)
-
-
-def _is_exact(expr: Expr, ranges: Ranges) -> bool:
-    """Returns whether an operation on integers does not wrap."""
-    exact = unwrapped_range(expr, ranges)
-    return exact is not None and is_within(exact, dtype_range(expr.dtype))
 
 
 def where(condition: Expr, ranges: Ranges, *, holds: bool = True) -> Ranges:

@@ -15,6 +15,7 @@ from msops._jax_seam import vary_alike
 from msops._loops.analysis.conditions import conjuncts
 from msops._loops.ir.nodes import Expr
 from msops._loops.ir.ranges import Range
+from msops._loops.to_jax.printing.shields import Origins, barred, divisor, origin_of, shield
 from msops._loops.to_jax.printing.values import Array, Contents, Value
 from msops._loops.to_jax.raising.nests import AxesNamed, Axis
 
@@ -39,6 +40,7 @@ class Environment(AxesNamed):
       inputs: of the kernel; all vary over the same axes of a mesh.
       indices: values of indices and of conditions on them that were evaluated already, and may be
         again, by the expression and its axes.
+      origins: which operations made the arrays.
     """
 
     contents: Mapping[str, Contents]
@@ -49,6 +51,7 @@ class Environment(AxesNamed):
     masks: tuple[Value, ...] = ()
     inputs: Sequence[Array] = ()
     indices: dict[tuple[Expr, tuple[Axis, ...]], Value] = field(default_factory=dict)
+    origins: Origins = field(default_factory=Origins)
 
     @cached_property
     def order(self) -> tuple[str, ...]:
@@ -78,6 +81,18 @@ class Environment(AxesNamed):
         arrays = (self.spread(value, axes) for value in values)
         arrays = (lax.full((), np.asarray(x)) if isinstance(x, np.generic) else x for x in arrays)
         return Value(function(*arrays), axes)
+
+    def compute(self, op: str, function: Callable[..., Array], *values: Value) -> Value:
+        """Returns an operation on floats, as the operation that it is; see shields.py."""
+        operands = shield(op, values, self.origins)
+        if op == "div" and set(operands[0].axes) - set(operands[1].axes):
+            function = _divide_by_spread
+        result = self.apply(function, *operands)
+        if all(isinstance(operand.array, np.generic) for operand in operands):
+            # A constant that XLA folds is not known here to be one.
+            return barred(result)
+        self.origins.note(result.array, origin_of(op, operands))
+        return result
 
     def choose(self, condition: Value, then: Value, otherwise: Value) -> Value:
         """Returns one value where a condition holds, else the other."""
@@ -166,3 +181,7 @@ class Environment(AxesNamed):
         """
         mask = value if holds else self.apply(lax.bitwise_not, value)
         return dataclasses.replace(self.knowing(condition, holds), masks=(*self.masks, mask))
+
+
+def _divide_by_spread(numerator: Array, array: Array) -> Array:
+    return lax.div(numerator, divisor(numerator, array))

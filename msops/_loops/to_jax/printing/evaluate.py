@@ -23,7 +23,7 @@ from msops._loops.ir.nodes import (
     Within,
 )
 from msops._loops.ir.operators import INTEGERS, is_float
-from msops._loops.ir.ranges import range_of
+from msops._loops.ir.ranges import may_wrap, range_of
 from msops._loops.ir.walk import expressions, variables
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
@@ -60,21 +60,21 @@ def _evaluate(expr: Expr, env: Environment) -> Value:
         case Var(name=name):
             return _variable(name, env)
         case Load():
-            return load(expr, env, lambda index: evaluate(index, env))
+            return _load(expr, env)
         case Unary(op=op, operand=operand):
-            return env.apply(operations.unary(op), evaluate(operand, env))
+            return _apply(op, operations.unary(op), [operand], [evaluate(operand, env)], env)
         case Binary(op="land" | "lor"):
             return _logical(expr, env)
         case Binary(right=Const(value=exponent)) if is_whole_power(expr):
             return _power(expr.left, int(exponent), env)
         case Binary(op=op, left=left, right=right):
-            function = _of_naturals(expr, env) or operations.binary(op, left.dtype)
-            return env.apply(function, *_operands(op, (left, right), env))
+            function = _of_integers(expr, env) or operations.binary(op, left.dtype)
+            return _apply(op, function, [left, right], _operands(op, (left, right), env), env)
         case FunctionCall(function=name, args=args):
             function = operations.call(name, args[0].dtype)
-            return env.apply(function, *_operands(name, args, env))
-        case Cast(operand=operand, dtype=dtype):
-            return env.apply(operations.cast(operand.dtype, dtype), evaluate(operand, env))
+            return _apply(name, function, args, _operands(name, args, env), env)
+        case Cast():
+            return _cast(expr, env)
         case Within(operand=operand):
             return evaluate(operand, env)
         case Select():
@@ -98,6 +98,33 @@ def _variable(name: str, env: Environment) -> Value:
     return Value(env.scalars[name], ())
 
 
+def _load(expr: Load, env: Environment) -> Value:
+    value = load(expr, env, lambda index: evaluate(index, env))
+    env.origins.follow(value.array, env.contents[expr.buffer])
+    return value
+
+
+def _cast(expr: Cast, env: Environment) -> Value:
+    source = expr.operand.dtype
+    value = env.apply(operations.cast(source, expr.dtype), evaluate(expr.operand, env))
+    if source == "bool" and is_float(expr.dtype):
+        env.origins.note(value.array, "from bool")
+    return value
+
+
+def _apply(
+    op: str,
+    function: Callable[..., Array],
+    exprs: Sequence[Expr],
+    values: Sequence[Value],
+    env: Environment,
+) -> Value:
+    """Returns an operation on values of expressions; of floats, as the operation that it is."""
+    if is_float(exprs[0].dtype):
+        return env.compute(op, function, *values)
+    return env.apply(function, *values)
+
+
 def _operands(op: str, exprs: Sequence[Expr], env: Environment) -> list[Value]:
     """Evaluates operands; where the result is not chosen, so that its derivative is finite."""
     values = [evaluate(expr, env) for expr in exprs]
@@ -114,12 +141,17 @@ def _operands(op: str, exprs: Sequence[Expr], env: Environment) -> list[Value]:
     ]
 
 
-def _of_naturals(expr: Binary, env: Environment) -> Callable[[Array, Array], Array] | None:
-    """Returns XLA's own division or remainder if it serves; None if it does not.
+def _of_integers(expr: Binary, env: Environment) -> Callable[[Array, Array], Array] | None:
+    """Returns XLA's own operation on integers if it serves; None if it does not.
 
-    It does for integers where the ranges show that neither is negative, and the divisor is not 0.
+    Its division and remainder do where the ranges show that neither operand is negative, and the
+    divisor not 0, and its product where the ranges show that it does not wrap.
     """
-    natural = operations.NATURAL.get(expr.op) if expr.left.dtype in INTEGERS else None
+    if expr.left.dtype not in INTEGERS:
+        return None
+    if expr.op == "mul":
+        return lax.mul if not may_wrap(expr, env.ranges) else None
+    natural = operations.NATURAL.get(expr.op)
     if natural is None:
         return None
     left, right = (range_of(part, env.ranges) for part in (expr.left, expr.right))
@@ -134,7 +166,7 @@ def _power(base: Expr, exponent: int, env: Environment) -> Value:
     def power(x: Array) -> Array:
         return lax.integer_pow(x, exponent)
 
-    return env.apply(power, value)
+    return env.compute("whole power", power, value)
 
 
 def _logical(expr: Binary, env: Environment) -> Value:

@@ -71,6 +71,15 @@ def _is_unsigned(x: Array) -> bool:
     return np.dtype(x.dtype).kind == "u"
 
 
+def _product(x: Array, y: Array) -> Array:
+    """Multiplies as unsigned numbers: XLA takes the square of a signed one to be never negative."""
+    if _is_unsigned(x):
+        return lax.mul(x, y)
+    bits = np.dtype(f"u{np.dtype(x.dtype).itemsize}")
+    product = lax.mul(*(lax.convert_element_type(part, bits) for part in (x, y)))
+    return lax.convert_element_type(product, x.dtype)
+
+
 def _integer_pow(x: Array, y: Array) -> Array:
     """Squares and multiplies; below 0 only the powers of 1 and -1 are whole."""
     one, zero = like(x, 1), like(x, 0)
@@ -78,8 +87,8 @@ def _integer_pow(x: Array, y: Array) -> Array:
     bits = np.dtype(x.dtype).itemsize * 8
     for _ in range(bits - (not _is_unsigned(x))):
         odd = lax.eq(lax.bitwise_and(left, one), one)
-        result = lax.select(odd, lax.mul(result, base), result)
-        base = lax.mul(base, base)
+        result = lax.select(odd, _product(result, base), result)
+        base = _product(base, base)
         left = lax.shift_right_logical(left, one)
     if _is_unsigned(x):
         return result
@@ -131,6 +140,7 @@ _INTEGER_BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "mod": _mod,
     "truncdiv": _truncdiv,
     "truncmod": _truncmod,
+    "mul": _product,
     "pow": _integer_pow,
 }
 

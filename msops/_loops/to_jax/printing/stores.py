@@ -56,7 +56,9 @@ def store(target: Store, value: Value, op: str | None, env: Environment) -> Cont
     if view is not None and is_view and _is_dense(view):
         block = _Block.make(view, value, env)
         if block is not None:
-            return block.write(old, op)
+            written = block.write(old, op)
+            env.origins.follow(written, value.array)
+            return written
     return scatter(contents_array(old), target, value, op, env, once=is_view)
 
 

@@ -1,0 +1,168 @@
+"""XLA rewrites operations as if floats were real numbers; raised kernels are kept from it."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from loop_ir import build_jax as build
+from loop_ir import interpret, parse_kernel, to_raised
+
+
+@pytest.fixture(autouse=True)
+def x64() -> Any:
+    """All dtypes of the IR, without touching JAX's global flag."""
+    with jax.enable_x64(True):
+        yield
+
+
+FLOATS = """
+x / y / z ; x / (y / z) ; (x / y) / (z / x) ; 1 / (x / y) ; x / 3 / y ; x / 3 ; x / 1e30
+7 / (3 / x)
+floor(x / 0.1) ; (x / 3) * 3 ; x / exp(y) ; exp(x) / exp(y) ; x / pow(y, z) ; x / sqrt(y)
+x / rsqrt(y) ; x / sigmoid(y) ; x / log2(y) ; x / s ; s / x ; (x * 2) / s ; x / log(s)
+x / pow(2, s)
+pow(x / y, -1) ; pow(pow(x, y), -1) ; pow(exp(x), -2) ; pow(x, -2)
+log(exp(x)) ; log(pow(x, y)) ; log(sqrt(x)) ; log(rsqrt(x)) ; log2(exp(x)) ; log(exp2(x))
+exp(x) * exp(y) ; exp(x) * exp(x) ; pow(exp(x), 2) ; pow(exp(x), y) ; pow(pow(x, 2), 0.5)
+sqrt(x * x) ; sqrt(pow(x, 2)) ; sqrt(x) * sqrt(x) ; sqrt(abs(x)) * sqrt(abs(x)) ; rsqrt(x * x)
+rsqrt(1 / x) ; rsqrt(pow(x, -2)) ; rsqrt(x) * rsqrt(x) ; rsqrt(abs(x)) * rsqrt(abs(x))
+(x + C) - C ; C + (x - C) ; (1 - x) + 2 ; (x - 1) - 2 ; x + 0 ; 0 + x ; x - (-0.0) ; (x * 2) + 0
+(x * 3) * 1e30 ; 1e30 * (1e30 * x) ; (x * 1e-30) * 1e30 ; (x * 1e30) * s ; (x / 0.5) * 1e30
+(x * 0.5) + (y * 0.5) ; (x * 2) - (y * 2)
+F(x > 0) * y ; y * F(x == y) ; F(x > 0) / y
+F(abs(x) >= 0) ; F(x * x >= 0) ; F(0 <= exp(x)) ; F(sqrt(x) < 0) ; F(0 > x * x)
+""".replace("\n", ";").split(";")
+"""Shapes that XLA rewrites, or would by its rules: x, y and z are elements, s is a number, C is so
+large that what is added to it is rounded to a whole number. F makes a float of a condition."""
+
+INTEGERS = """
+abs(x * x) ; F(x * x < 0) ; F(0 <= x * x) ; (x * x) // 2 ; (x * x) % 8 ; truncdiv(x * x, 4)
+truncmod(x * x, 4) ; max(x * x, 0) ; sign(x * x) ; F(pow(x, 2) < 0) ; abs(pow(x, 4)) ; x - (x + y)
+(x + y) - y ; (x * 3) * 5 ; (x * 7) // 7 ; abs((x + y) * (y + x)) ; (x * y) // y
+""".replace("\n", ";").split(";")
+
+_SIGNS: dict[type, str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%",
+    ast.Lt: "<", ast.Gt: ">", ast.GtE: ">=", ast.LtE: "<=", ast.Eq: "==",
+}  # fmt: skip
+
+
+def kernel_of(shapes: list[str], dtype: str, size: int, constants: dict[str, float]) -> Any:
+    """Returns a kernel with a result for each of the shapes."""
+    names = [f"r{n}" for n in range(len(shapes))]
+    lines = [f"buffer {name}: {dtype}[{size}]" for name in names]
+    trees = (ast.parse(shape, mode="eval").body for shape in shapes)
+    texts = (text_of(tree, dtype, constants) for tree in trees)
+    body = [f"{name}[i] = {text}" for name, text in zip(names, texts, strict=True)]
+    inputs = ", ".join([*(f"{name}: {dtype}[{size}]" for name in "xyz"), f"s: {dtype}[]"])
+    text = "\n".join([*lines, f"parallel i in 0 .. {size} {{", *body, "}"])
+    return parse_kernel(f"kernel shapes({inputs}) -> ({', '.join(names)}) {{\n{text}\n}}")
+
+
+def text_of(tree: ast.expr, dtype: str, constants: dict[str, float]) -> str:
+    """Returns a Python expression as text of the IR, all operands in parentheses."""
+    parts = [text_of(part, dtype, constants) for part in ast.iter_child_nodes(tree)
+             if isinstance(part, ast.expr)]  # fmt: skip
+    match tree:
+        case ast.Constant(value=value):
+            number = constants.get(str(value), value)
+            return f"{float(number) if dtype.startswith('float') else number}:{dtype}"
+        case ast.Name(id=name) if name in constants:
+            return f"{constants[name]}:{dtype}"
+        case ast.Name(id="s"):
+            return "s[]"
+        case ast.Name(id=name):
+            return f"{name}[i]" if name in "xyz" else dtype if name == "F" else name
+        case ast.UnaryOp(operand=ast.Constant(value=value)):
+            return f"-{value}:{dtype}"
+        case ast.BinOp(op=op) | ast.Compare(ops=[op]):
+            return f"({parts[0]} {_SIGNS[type(op)]} {parts[1]})"
+        case ast.Call():
+            return f"{parts[0]}({', '.join(parts[1:])})"
+    raise AssertionError(ast.unparse(tree))
+
+
+def grid(values: list[Any], dtype: str) -> list[np.ndarray]:
+    """Returns all triples of values, as three arrays."""
+    return [
+        np.array(column, dtype) for column in zip(*itertools.product(values, repeat=3), strict=True)
+    ]
+
+
+def assert_same(got: np.ndarray, want: np.ndarray, shape: str) -> None:
+    """Checks floats: the same NaN, infinities and signs of zeros, else a few roundings apart."""
+    kind = np.finfo(want.dtype)
+    np.testing.assert_allclose(got, want, 16 * kind.eps, kind.tiny, err_msg=shape)
+    zeros = (got == 0) & (want == 0)
+    np.testing.assert_array_equal(np.signbit(got[zeros]), np.signbit(want[zeros]), shape)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("batched", [False, True])
+def test_floats_are_not_taken_for_real_numbers(dtype: str, batched: bool) -> None:
+    big = 1e30 if dtype == "float32" else 1e200
+    nearest = 12582912.0 if dtype == "float32" else 1.5 * 2.0**52
+    constants = {"C": nearest, "1e+30": big, "1e-30": 1 / big}
+    shapes = [shape.strip() for shape in FLOATS if shape.strip()]
+    values = [0.0, -0.0, 0.7, 6.0, -3.0, -800.0, 800.0, big, -1 / big, np.inf, -np.inf, np.nan]
+    inputs = [*grid(values, dtype), np.array(3.0, dtype)]
+    kernel = kernel_of(shapes, dtype, inputs[0].size, constants)
+    function = build(to_raised(kernel))
+    if batched:
+        got = [r[1] for r in jax.jit(jax.vmap(function))(*(np.stack([a, a]) for a in inputs))]
+    else:
+        got = jax.jit(function)(*inputs)
+    with np.errstate(all="ignore"):
+        want = interpret(kernel, inputs)
+    for shape, one, other in zip(shapes, got, want, strict=True):
+        assert_same(np.asarray(one), other, shape)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint32"])
+def test_products_of_integers_wrap(dtype: str) -> None:
+    shapes = [s.strip() for s in INTEGERS if s.strip() and (dtype[0] != "u" or "sign" not in s)]
+    info = np.iinfo(dtype)
+    root = int(info.max**0.5) + 1
+    values = [0, 1, 2, 7, root, info.max, info.max // 3, info.min, info.min + 1]
+    inputs = [*grid(values, dtype), np.array(3, dtype)]
+    kernel = kernel_of(shapes, dtype, inputs[0].size, {})
+    got = jax.jit(build(to_raised(kernel)))(*inputs)
+    for shape, one, other in zip(shapes, got, interpret(kernel, inputs), strict=True):
+        np.testing.assert_array_equal(np.asarray(one), other, shape)
+
+
+def test_statements_are_not_rewritten_together() -> None:
+    kernel = parse_kernel("""kernel chain(a: float32[4], m: float32[3, 4]) -> (y, rows) {
+      buffer t: float32[4]
+      buffer y: float32[4]
+      buffer rows: float32[3, 4]
+      parallel i in 0 .. 4 { t[i] = a[i] / a[3 - i] }
+      parallel j in 0 .. 4 { y[j] = t[j] / a[j] }
+      parallel k in 0 .. 3 { parallel l in 0 .. 4 { rows[k, l] = m[k, l] / m[k, 0] } }
+    }""")
+    rows = np.float32([[2e38, 1e38, -2e38, 3e37], [7, 1, 2, 3], [3, 2, 5, 7]])
+    inputs = [np.full(4, 1e-30, "float32"), rows]
+    chained, divided = (np.asarray(r) for r in jax.jit(build(to_raised(kernel)))(*inputs))
+    np.testing.assert_array_equal(chained, np.full(4, 1 / np.float32(1e-30)))
+    np.testing.assert_array_equal(divided, rows / rows[:, :1])
+
+
+def test_gradients_pass_through() -> None:
+    kernel = parse_kernel("""kernel slopes(x: float64[3], s: float64[]) -> (y) {
+      buffer y: float64[3]
+      parallel i in 0 .. 3 {
+        y[i] = ((x[i] / s[]) / 7.0:float64) + ((exp(x[i]) * exp(s[]))
+                + (log(pow(x[i], s[])) + 0.0:float64))
+      }
+    }""")
+    function = build(to_raised(kernel))
+    x, s = np.array([0.5, 1.5, 2.0]), np.array(3.0)
+    by_x, by_s = jax.jit(jax.grad(lambda x, s: function(x, s)[0].sum(), (0, 1)))(x, s)
+    np.testing.assert_allclose(by_x, 1 / s / 7 + np.exp(x + s) + s / x, 1e-12)
+    want = (-x / s**2 / 7 + np.exp(x + s) + np.log(x)).sum()
+    np.testing.assert_allclose(by_s, want, 1e-12)
