@@ -184,6 +184,7 @@ from msops._loops.to_c.stepping import step_over_iterations
 from msops._loops.to_c.strided_sums import sum_side_by_side
 from msops._loops.to_c.tables import tabulate_values
 from msops._loops.to_c.tails import fill_last_vectors
+from msops._loops.to_c.text.names import LIBRARY
 from msops._loops.to_c.tiling import tile_crossing_loops
 from msops._loops.to_c.transposing import transpose_factors
 from msops._loops.to_c.triangles import block_triangles
@@ -230,6 +231,7 @@ __all__ = [
     "HYBRID_OPERATORS",
     "INTEGERS",
     "INTRINSICS",
+    "LIBRARY",
     "PASSES_COMMON",
     "PASSES_TO_C",
     "PASSES_TO_CUDA",

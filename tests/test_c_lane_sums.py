@@ -157,7 +157,7 @@ def test_other_reductions_stay(parts: dict[str, str]) -> None:
 def test_few_elements_that_are_picked_stay(end: str, stays: bool, at: str) -> None:
     kernel = rows(end=end, update=f"sum[] = sum[] + a[i, {at}]")
     assert (sum_in_lanes(kernel) is kernel) == stays
-    assert ("simd" in kernel_text(mark_vectors(kernel))) != stays
+    assert ("@vector(lanes)" in kernel_text(mark_vectors(kernel))) != stays
 
 
 def test_few_elements_of_a_row_that_is_picked_do_not_stay() -> None:

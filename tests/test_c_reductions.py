@@ -55,20 +55,20 @@ def test_a_sum_is_kept_where_bounds_show_that_nothing_else_touches_it() -> None:
     text = kernel_text(after)
     assert "sum[] = sum[] + a[i, j]" in text
     assert "d[i, k] = sum[]" in text
-    assert [loop.vector for loop in innermost(after)] == ["simd"]
+    assert [loop.vector for loop in innermost(after)] == ["lanes"]
 
 
 @pytest.mark.parametrize(
     ("term", "trips", "vector"),
     [
-        ("a[3, k]", 9, "simd"),
-        ("a[3, 39 - k]", 9, "simd"),
+        ("a[3, k]", 9, "lanes"),
+        ("a[3, 39 - k]", 9, "lanes"),
         ("a[k, 3]", 9, ""),
-        ("a[k, 3]", 17, "simd"),
+        ("a[k, 3]", 17, "lanes"),
         ("a[3, 2 * k]", 9, ""),
         ("a[3, (k * k) % 40]", 9, ""),
         ("a[3, p[k]]", 9, ""),
-        ("a[3, p[k]]", 17, "simd"),
+        ("a[3, p[k]]", 17, "lanes"),
     ],
 )
 def test_few_elements_that_are_no_neighbours_are_added_one_by_one(
@@ -112,7 +112,7 @@ def test_a_sum_stays_where_something_else_touches_its_element(parts: dict[str, s
 @pytest.mark.parametrize("own", ["d[k, j - 1] = d[k, j - 1] + a[k, j]", "d[k, j - 1] = a[k, j]"])
 def test_iterations_that_touch_the_same_element_run_in_no_vector(own: str) -> None:
     after = mark_vectors(arranged(sum_in_variables, pivot(columns="(k + 2) .. 40", own=own)))
-    assert "simd" not in [loop.vector for loop in innermost(after)]
+    assert "lanes" not in [loop.vector for loop in innermost(after)]
 
 
 # A load of d[i, j + 1] reads d[i, 7], the sum, in the last iteration: its index is clamped.

@@ -95,6 +95,7 @@ The printer:
     source.py      the translation unit
     storage.py     the place of each buffer
     printer.py     statements
+    lane_loops.py  reductions of floats, a result for each lane of a vector
     masked_rows.py  neighbours under conditions, which gcc loads wrongly in vectors
     records.py     elements of records, which gcc takes into vectors one by one
     thread_calls.py  calls that split a loop over threads

@@ -13,9 +13,8 @@
                                             half[lane] = part[lane] + part[8 + lane]
                                           ...
 
-A compiler that is asked for a reduction (`#pragma omp simd reduction`) keeps one vector of sums, so
-that each addition waits for the one before, and then adds up its lanes one after another. In a row
-of 64 elements that takes longer than all else. What is left of a row goes into the halves.
+With one vector of sums each addition waits for the one before, and what is left of a row is added
+one by one: in a row of 64 elements that takes longer than all else. Here it goes into the halves.
 
 A term that is more than operations on contiguous elements is computed for all lanes first. Two
 terms that an iteration adds one after the other are one.
@@ -83,7 +82,7 @@ def sum_in_lanes(kernel: Kernel) -> Kernel:
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         scalars = {name for name in scope.depths if not scope.buffers[name].shape}
-        if form_of_reduction(loop, scope, buffers, scalars) != "simd":
+        if form_of_reduction(loop, scope, buffers, scalars) != "lanes":
             return None
         sums = _LaneSums(loop, scalars, scope, names)
         return sums.in_lanes() if sums.may_be_in_lanes() else None

@@ -39,15 +39,15 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.to_c.blocks import index
 from msops._loops.to_c.fused import fused
+from msops._loops.to_c.lane_loops import LaneLoop, in_lanes, names_in_lane
 from msops._loops.to_c.records import elements_apart
-from msops._loops.to_c.reductions import Updates, fixed_updates
+from msops._loops.to_c.reductions import fixed_updates
 from msops._loops.to_c.reordering import gcc_confuses_iterations, gcc_fills_masks
 from msops._loops.to_c.strides import offset
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.text.syntax import SIGNS
 from msops._loops.to_c.thread_calls import Captured, task_call, task_text
 
-_LANES = 32
 _FUSED_BYTES = 16
 """Bytes of the smallest vector that has fused operations."""
 _ALIGNED = "_Alignas(64)"
@@ -124,12 +124,7 @@ class CPrinter(Statements):
             # Iterations whose indices are checked share the code of the first failure.
             is_simd = stmt.vector != "ivdep" and not self.values.check_bounds
             return [f"#pragma {'omp simd' if is_simd else 'GCC ivdep'}"]
-        clauses = [
-            f"reduction({'*' if update.op == 'mul' else '+'}:{self.values.names[name]})"
-            for (name, _), update in self._sums(stmt).items()
-            if is_float(update.target.dtype)
-        ]
-        return [" ".join(["#pragma omp simd", *clauses])]
+        return ["#pragma omp simd"]
 
     def _with_elements_apart(self, stmt: For) -> tuple[For, list[str]]:
         """Returns a loop with distances that gcc does not know, and their definitions."""
@@ -155,48 +150,19 @@ class CPrinter(Statements):
 
         return with_parts(stmt, body=map_accesses(stmt.body, moved)), lines
 
-    def _sums(self, stmt: For) -> Updates:
-        """Returns the updates of variables by a reduction that runs in vectors."""
-        return fixed_updates(stmt, self.values.ranges, self._buffers)
-
     def _lanes(self, stmt: For) -> list[str]:
-        """Returns a minimum or maximum of floats: first one for each lane, then one of those."""
-        (update,) = self._sums(stmt).values()
-        values, total = self.values, update.target
-        var, name = values.names[stmt.var], values.names[total.buffer]
-        lane = f"ms_{name}_lane[ms_lane]"
-        lanes = f"for (int ms_lane = 0; ms_lane < {_LANES}; ++ms_lane)"
+        """Returns a reduction of floats that runs in vectors."""
+        values = self.values
+        found = fixed_updates(stmt, values.ranges, self._buffers)
+        updates = {name: u for (name, _), u in found.items() if is_float(u.target.dtype)}
+        names = {name: values.names[name] for name in updates}
         begin, end = bare(values.index(stmt.begin)), bare(values.index(stmt.end))
         rest = self.loop_body(stmt)
-        values.names[total.buffer] = lane
+        values.names.update(names_in_lane(names))
         in_lane = self.loop_body(stmt)
-        values.names[total.buffer] = name
-        combine = values.helper(f"{update.op}__float", total.dtype)
-        # In pairs: in a row each lane would wait for those before.
-        halves = [_LANES >> step for step in range(1, _LANES.bit_length())]
-        return [
-            f"{_ALIGNED} {values.value_type(total.dtype)} ms_{name}_lane[{_LANES}];",
-            f"{lanes} {lane} = {name};",
-            f"int64_t ms_next = {begin};",
-            # gcc would copy these vectors for each step of a short loop, and take long over it.
-            "#pragma GCC unroll 1",
-            f"for (; ms_next + {_LANES} <= {end}; ms_next += {_LANES}) {{",
-            "#pragma GCC ivdep",
-            f"  {lanes} {{",
-            f"    const int64_t {var} = ms_next + ms_lane;",
-            *indented(indented(in_lane)),
-            "  }",
-            "}",
-            f"for (int64_t {var} = ms_next; {var} < {end}; ++{var}) {{",
-            *indented(rest),
-            "}",
-            *(
-                f"for (int ms_lane = 0; ms_lane < {half}; ++ms_lane) "
-                f"{lane} = {combine}({lane}, ms_{name}_lane[ms_lane + {half}]);"
-                for half in halves
-            ),
-            f"{name} = {combine}({name}, ms_{name}_lane[0]);",
-        ]
+        values.names.update(names)
+        loop = LaneLoop(values.names[stmt.var], begin, end, in_lane, rest)
+        return in_lanes(loop, {names[name]: u for name, u in updates.items()}, values, _ALIGNED)
 
     def _in_registers(self, stmt: For) -> list[str]:
         """Returns a loop over the lanes of vectors as statements on whole vectors."""

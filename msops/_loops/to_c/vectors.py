@@ -3,15 +3,14 @@
     parallel i in 0 .. 4096 {           parallel i in 0 .. 4096 @vector(ivdep) {
       b[i] = a[i]                 ->      b[i] = a[i]
     }                                   }
-    reduction i in 0 .. 4096 {          reduction i in 0 .. 4096 @vector(simd) {
+    reduction i in 0 .. 4096 {          reduction i in 0 .. 4096 @vector(lanes) {
       sum[] = sum[] + a[i]        ->      sum[] = sum[] + a[i]
     }                                   }
 
 `ivdep` is `#pragma GCC ivdep`: no iteration depends on another. `simd` is `#pragma omp simd`, which
-also keeps a compiler from unrolling a short loop instead, and lets it reassociate sums of floats.
-OpenMP's minimum and maximum of floats lose NaN, so `lanes` stands for a loop of our own: it keeps
-one minimum or maximum for each lane of a vector and combines them at the end. Sums of few elements
-that are no neighbours have no mark.
+also keeps a compiler from unrolling a short loop instead. `lanes` is a loop of our own over groups
+of iterations, see `lane_loops`: the order of additions must not be the compiler's. Sums of few
+elements that are no neighbours have no mark.
 """
 
 from __future__ import annotations
@@ -133,10 +132,8 @@ def form_of_reduction(
         return ""
     floats = [update.op for update in sums.values() if is_float(update.target.dtype)]
     has_extremes = "min" in floats or "max" in floats
-    if has_extremes:
-        return "lanes" if len(sums) == 1 else ""
     # A compiler may reassociate sums of integers without being asked.
-    return "simd" if floats else ""
+    return "lanes" if floats and not (has_extremes and len(sums) > 1) else ""
 
 
 def _picks(loop: For, buffers: Mapping[str, Buffer]) -> bool:
