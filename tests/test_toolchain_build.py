@@ -9,7 +9,6 @@ import json
 import os
 import re
 import shutil
-import stat
 import subprocess
 import time
 from collections.abc import Iterator
@@ -21,23 +20,30 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from quick_cases import in_turn
-
-from msops import Build, Custom
-from msops._base import config
-from msops._base.building import SourceText
-from msops._toolchain import (
+from toolchain import (
+    WHO,
     BuildReport,
     ModuleSources,
+    SourceText,
     build,
     build_generated,
     build_module,
     builder,
+    call,
     compilers,
+    config,
+    cuda,
+    find_object,
+    message_of,
+    open_store,
+    parse_depfile,
     resolve,
+    returns,
+    script,
+    write,
 )
-from msops._toolchain import cuda as cuda_module
-from msops._toolchain.manifest import find_object, parse_depfile
-from msops._toolchain.store import open_store
+
+from msops import Build, Custom
 from msops.errors import ArgumentValueError, BuildError
 
 pytestmark = pytest.mark.skipif(
@@ -45,7 +51,6 @@ pytestmark = pytest.mark.skipif(
 )
 needs_nvcc = pytest.mark.skipif(not shutil.which("nvcc"), reason="needs nvcc")
 
-WHO = "Custom 'op'"
 ADD_CC = """#include <string.h>
 using size_t = decltype(sizeof(int));
 using int64_t = decltype(sizeof(long));
@@ -97,32 +102,6 @@ def commands(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
     monkeypatch.setattr(compilers, "run_quietly", record)
     return ran
-
-
-def write(path: Path, text: str) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
-
-
-def returns(value: object) -> str:
-    return f'extern "C" int f(void) {{ return {value}; }}\n'
-
-
-def call(library, symbol: str = "f") -> int:
-    return getattr(ctypes.CDLL(str(library.path), mode=ctypes.RTLD_LOCAL), symbol)()
-
-
-def script(path: Path, body: str) -> Path:
-    write(path, f"#!/bin/sh\n{body}\n")
-    path.chmod(path.stat().st_mode | stat.S_IXUSR)
-    return path
-
-
-def message_of(source: Path, **options: object) -> str:
-    with pytest.raises(BuildError) as caught:
-        build(source, who=WHO, **options)
-    return str(caught.value)
 
 
 # What compiles, and how.
@@ -913,8 +892,8 @@ def test_architectures_come_from_the_driver(
     """
     driver = ctypes.CDLL(str(build(write(tmp_path / "cuda.c", text), who=WHO).path))
     fake = SimpleNamespace(CDLL=lambda name: driver, c_int=ctypes.c_int, byref=ctypes.byref)
-    monkeypatch.setattr(cuda_module, "ctypes", fake)
-    assert cuda_module.device_architectures.__wrapped__() == ("sm_80", "sm_90")
+    monkeypatch.setattr(cuda, "ctypes", fake)
+    assert cuda.device_architectures.__wrapped__() == ("sm_80", "sm_90")
 
 
 # Depfiles.

@@ -11,14 +11,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from test_toolchain_build import call, message_of, returns, write
+from toolchain import (
+    WHO,
+    build,
+    build_generated,
+    call,
+    find_measurement,
+    message_of,
+    open_copy,
+    record_measurement,
+    resolve,
+    returns,
+    store_source,
+    write,
+)
 
 import msops
-from msops._toolchain import build, build_generated, open_copy, resolve, store_source
-from msops._toolchain.measurements import find_measurement, record_measurement
 from msops.errors import BuildError
 
-WHO = "Custom 'op'"
 pytestmark = pytest.mark.skipif(not shutil.which("g++"), reason="needs g++")
 
 

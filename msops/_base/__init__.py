@@ -2,5 +2,5 @@
 
 May import: nothing else of msops.
 Modules: building, config, dtypes, explanation, host_memory, kernel_errors, logging, missing_names,
-paths, processor, version.
+paths, processor, temporary, version.
 """

@@ -32,11 +32,11 @@ def name_of(func: Any) -> str:
         return func.name
     if isinstance(func, os.PathLike):
         func = os.fspath(func)
-    if isinstance(func, str) and "\n" in func:
-        return "source text"  # refused
     if isinstance(func, str):
         # A path is not part of a name: programs would differ by where they were made.
         _, colon, symbol = func.rpartition(":")
+        if "\n" in func and not symbol.isidentifier():
+            return "source text"  # refused
         shown = (symbol if colon else PurePath(func).name) or func
         return shown.encode("utf-8", "backslashreplace").decode()
     while isinstance(func, functools.partial):

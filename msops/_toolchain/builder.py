@@ -312,7 +312,7 @@ def _run_compiler(
         folder, command = scratch, plan.command
         links: dict[str, str] = {}
         if plan.uses_nvcc:
-            folder = stack.enter_context(nvcc_paths.plain_folder(scratch))
+            folder = stack.enter_context(nvcc_paths.plain_folder(scratch, store.who))
             command, links = nvcc_paths.put_links(plan.command, plan.folder, folder)
             # Intermediates that are kept have names without the process id: without this the
             # library would have another content, and so another hash, each time it is built.

@@ -135,7 +135,7 @@ def _run_linker(
     """Links, and records the result."""
     name = f"{module.name}.so"
     folder = module.sources[0].parent
-    with store.scratch() as scratch, nvcc_paths.plain_folder(scratch) as plain:
+    with store.scratch() as scratch, nvcc_paths.plain_folder(scratch, store.who) as plain:
         output, report = scratch / name, plain / "link.d"
         outputs = ("-o", os.fspath(output))
         whole = (*command, *outputs)

@@ -10,23 +10,34 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from msops._base.temporary import temporary_folder
 from msops._toolchain.languages import suffixes_of
+from msops.errors import BuildError
 
 _PLAIN = re.compile(r"(?!-)[\w./+ -]+", re.ASCII)
 
 
 @contextlib.contextmanager
-def plain_folder(scratch: Path) -> Iterator[Path]:
-    """Yields `scratch` if nvcc can handle its path, else a temporary folder elsewhere."""
+def plain_folder(scratch: Path, who: str) -> Iterator[Path]:
+    """Yields `scratch` if nvcc can handle its path, else a temporary folder elsewhere.
+
+    Raises:
+      BuildError: nor can it handle that, or there is no place for one.
+    """
     if _PLAIN.fullmatch(os.fspath(scratch)):
         yield scratch
         return
-    with tempfile.TemporaryDirectory(prefix="msops-") as folder:
-        yield Path(folder)
+    with temporary_folder(who) as folder:
+        if not _PLAIN.fullmatch(os.fspath(folder)):
+            raise BuildError.explained(
+                who,
+                f"expected a path of plain characters, as nvcc needs it; got {str(folder)!r}",
+                "Set MSOPS_CACHE_DIR or TMPDIR to a folder whose path has letters and digits only.",
+            )
+        yield folder
 
 
 def put_links(

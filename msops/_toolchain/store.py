@@ -36,6 +36,7 @@ from pathlib import Path
 from typing import ParamSpec, TypeVar
 
 from msops._base import config
+from msops._base.temporary import is_full
 from msops._toolchain import permissions
 from msops.errors import BuildError, explain
 
@@ -191,6 +192,7 @@ class ObjectStore:
 
         Raises:
           VanishedError: instead of an error inside the block, if the folder is gone.
+          BuildError: the disk is full.
         """
         with self.writing():
             base = self.root / "scratch"
@@ -204,6 +206,8 @@ class ObjectStore:
         except (OSError, BuildError) as error:
             if not folder.exists():
                 raise self.vanished() from error
+            if isinstance(error, OSError) and is_full(error):
+                raise self.unwritable(error.strerror or str(error)) from error
             raise
         finally:
             shutil.rmtree(folder, ignore_errors=True)

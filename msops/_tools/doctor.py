@@ -10,7 +10,6 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import re
-import tempfile
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ import numpy as np
 from msops import _jax_seam as seam
 from msops._backends.aicpu.libraries import find_eigen
 from msops._base import config
+from msops._base.temporary import temporary_folder
 from msops._base.version import __version__
 from msops._calls.handlers import native_module
 from msops._custom.custom import Custom
@@ -112,9 +112,9 @@ def main(libraries: Sequence[Path] = ()) -> int:
       libraries: shared libraries of kernels that are looked at, too; each counts if it is amiss.
     """
     amiss = 0
-    with tempfile.TemporaryDirectory(prefix="msops-doctor-") as folder:
+    with temporary_folder("msops doctor") as folder:
         probes: list[tuple[str, Callable[[], str], bool]] = [
-            *((name, probe, needed) for name, (probe, needed) in _probes(Path(folder)).items()),
+            *((name, probe, needed) for name, (probe, needed) in _probes(folder).items()),
             *(("library", partial(_library, path), True) for path in libraries),
         ]
         for name, probe, is_needed in probes:

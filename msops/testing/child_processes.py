@@ -72,7 +72,7 @@ class ForkServer:
         answer.register(stdout)
         try:
             with contextlib.suppress(BrokenPipeError):
-                stdin.write(os.fsencode(folder) + b"\n")
+                stdin.write(os.fsencode(folder).hex().encode() + b"\n")
                 stdin.flush()
             while not answer.poll(_POLL_MS):
                 check()

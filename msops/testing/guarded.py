@@ -15,7 +15,6 @@ import os
 import re
 import signal
 import struct
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -27,8 +26,10 @@ import numpy as np
 
 from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
+from msops._base.temporary import temporary_folder
 from msops._calls.handlers import native_module
 from msops._calls.library_call import AicpuCall, AotCall, LibraryCall
+from msops.errors import BackendError
 from msops.testing.child_processes import ForkServer, server_for
 
 _FAULT = struct.Struct("=iiQi")
@@ -174,8 +175,7 @@ def run_jobs(
 
 def _run_until_crash(server: ForkServer, jobs: Sequence[Job], watched: bool) -> list[Run]:
     """Runs jobs in one child; returns those it came to, the last of which may have crashed."""
-    with tempfile.TemporaryDirectory(prefix="msops-opcheck-") as name:
-        folder = Path(name)
+    with temporary_folder("opcheck") as folder:
         content = (native_module().__file__, watched, [_described(job) for job in jobs])
         (folder / "jobs").write_bytes(marshal.dumps(content))
         for file in ("events", "errors"):
@@ -200,7 +200,13 @@ def _run_until_crash(server: ForkServer, jobs: Sequence[Job], watched: bool) -> 
             return runs
         if started == len(runs):
             if not runs:
-                raise RuntimeError(f"opcheck: the process that runs kernels {ended}:\n{text}")
+                raise BackendError.explained(
+                    "opcheck",
+                    f"the process that runs kernels {ended} before the first call",
+                    "See whether the folder for temporary files (TMPDIR) has space; else please "
+                    "report this.",
+                    text.splitlines(),
+                )
             crash = _heap_crash(ended, text) or Crash(
                 ended, "after it had returned, in a thread of its own", False, text
             )

@@ -1,11 +1,11 @@
 """Runs kernels on guarded memory; a process of its own, since a wrong kernel crashes it.
 
 Run as ``python -I -S guarded_child.py`` by `msops.testing.child_processes`, which names folders on
-its standard input, a line each. For each folder it forks, and writes to standard output how the
-fork ended. `msops.testing.guarded` has written ``jobs`` into the folder, and reads back ``events``
-(marshalled one after the other), ``fault`` (what fault_report.h writes) and ``errors`` (what came
-to standard error). This file imports neither JAX nor msops nor numpy: it runs under the sanitizers.
-As it runs without the package, all of it is in one file.
+its standard input, a line of hexadecimal digits each. For each folder it forks, and writes to
+standard output how the fork ended. `msops.testing.guarded` has written ``jobs`` into the folder,
+and reads back ``events`` (marshalled one after the other), ``fault`` (what fault_report.h writes)
+and ``errors`` (what came to standard error). This file imports neither JAX nor msops nor numpy: it
+runs under the sanitizers. As it runs without the package, all of it is in one file.
 
 A buffer lies so, the guards being pages that can be neither read nor written:
 
@@ -552,7 +552,7 @@ def main() -> None:
             signal.sigwait(_WAITED_FOR)
         pid = os.fork()
         if not pid:
-            run_fork(os.fsdecode(line.rstrip(b"\n")))
+            run_fork(os.fsdecode(bytes.fromhex(line.decode())))
         os.write(1, b"%d\n" % wait_for_end(pid))
 
 

@@ -257,7 +257,7 @@ def build_library(
 def split_func(func: Any, who: str) -> tuple[Path, str]:
     """Returns the absolute path and the symbol of ``"path:Symbol"``."""
     text = os.fspath(func) if isinstance(func, os.PathLike) else func
-    if isinstance(text, str) and "\n" in text:
+    if isinstance(text, str) and "\n" in text and not os.path.isfile(text.rpartition(":")[0]):
         raise ArgumentTypeError.explained(
             who,
             "expected func 'library.so:Symbol' or 'source.cc:Symbol'; got a text of "
