@@ -114,7 +114,8 @@ def test_last_error_lines_are_part_of_the_exception(transform: Any) -> None:
         (errors.KernelError, jax.errors.JaxRuntimeError, ValueError),
         match=r"(?s)Custom 'probe.cc' on CPU: Compute returned 1 \(KERNEL_STATUS_PARAM_INVALID\), "
         r"expected 0:\n  the first line\n  the last line, 100% of 7\n"
-        r"  kernel Fail of library probe.cc \([0-9a-f]+\)",
+        r"  kernel Fail of library probe.cc \([0-9a-f]+\)\n"
+        r"  inputs: float32\[6?\]; outputs: float32\[\]\n",
     ):
         jax.block_until_ready(transform(lambda x: op(x, 1))(X))
 

@@ -418,7 +418,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         errors.KernelError,
         "Custom 'Fails' on CPU: kernel returned 42, expected 0:\n"
         "  symbol Fails of library float_ops.cc ({hash})\n"
-        "  inputs and outputs: float32[3], float32[3]\n"
+        "  inputs: float32[3]; outputs: float32[3]\n"
         "The value is the kernel's own error code; see its source.",
     ),
     "kernel throws": (
@@ -427,6 +427,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "Custom 'Throws' on CPU: kernel threw an exception, expected it to return 0:\n"
         "  std::runtime_error: the kernel threw this\n"
         "  symbol Throws of library float_ops.cc ({hash})\n"
+        "  inputs: float32[3]; outputs: float32[3]\n"
         "Pass what the kernel asks for, or handle the case in its source.",
     ),
     "hybrid without its decorator": (

@@ -12,6 +12,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import jax
+import jax.numpy as jnp
 import pytest
 from conftest import ROOT
 from documents import blocks_of, run_document
@@ -71,6 +73,15 @@ def test_notes_say_what_becomes_of_a_block(tmp_path: Path) -> None:
     assert run_document(needs.format("gpu, no gpu", "raise RuntimeError"), tmp_path) == 0
     with pytest.raises(SyntaxError):
         run_document(needs.format("gpu, no gpu", "print("), tmp_path)
+
+
+@pytest.mark.parametrize("inputs", [(jnp.zeros(2, jnp.int32),), (jnp.zeros(2), jnp.zeros(2))])
+def test_the_kernel_in_the_readme_says_what_it_does_not_take(inputs: tuple[jax.Array, ...]) -> None:
+    readme = (ROOT / "README.md").read_text()
+    text = next(block.code for block in blocks_of(readme) if block.language == "cpp")
+    swish = msops.cpp(msops.source(text, "Swish"), out=lambda x, *_: x)
+    with pytest.raises(msops.errors.KernelError, match="Swish takes one array of float32\n"):
+        swish(*inputs)
 
 
 @each_page

@@ -244,7 +244,10 @@ def test_a_kernel_that_throws(ops):
         ops.fail(X)
     with pytest.raises(KernelError, match="an exception that is no std::exception"):
         ops.fail(X, odd=True)
-    with pytest.raises(jax.errors.JaxRuntimeError, match=r"Runner 'Fail' on CPU.*\n  no luck"):
+    with pytest.raises(
+        jax.errors.JaxRuntimeError,
+        match=r"Runner 'Fail' on CPU.*\n  no luck\n  inputs: float32\[3\]; outputs: float32\[3\]",
+    ):
         jax.jit(ops.fail)(X).block_until_ready()
 
 

@@ -153,7 +153,7 @@ def test_nonzero_return_is_an_error_with_code_symbol_and_library(library):
     assert (
         "Custom 'fail' on CPU: kernel returned 42, expected 0:\n"
         f"  symbol Fail of library kernel.so ({library.hash[:12]})\n"
-        "  inputs and outputs: float32[2], float32[2]\n"
+        "  inputs: float32[2]; outputs: float32[2]\n"
         "The value is the kernel's own error code; see its source."
     ) in text
 

@@ -234,6 +234,7 @@ def test_failed_init_is_an_error_and_leaves_nothing(library, probe):
     text = failure(Call(library, "BadInit", same(x)), x)
     assert "Custom 'badinit' on CPU: Init returned 12, expected 0" in text
     assert "symbol BadInitInit of library state.so" in text
+    assert "\n  inputs: float32[2, 2]; outputs: float32[2, 2]\n" in text
     assert probe.LiveData() == before
 
 
@@ -242,3 +243,4 @@ def test_exception_of_init_is_an_error(library):
     text = failure(Call(library, "ThrowInit", same(x)), x)
     assert "Init threw an exception" in text
     assert "std::invalid_argument: no such mode" in text
+    assert "\n  inputs: float32[2]; outputs: float32[2]\n" in text

@@ -303,13 +303,13 @@ void AicpuCall::Run(void** parameters, int64_t threads) {
   } catch (...) {
     throw std::runtime_error(
         Explain(Who(), "Compute threw an exception, expected it to return 0",
-                {DescribeCurrentException(), Location()},
+                {DescribeCurrentException(), Location(), spec_.DescribeArrays()},
                 "Pass what the kernel asks for, or handle the case in its source."));
   }
   if (code != 0) {
     throw std::runtime_error(Explain(
         Who(), "Compute returned " + std::to_string(code) + StatusName(code) + ", expected 0",
-        {execution.errors() + Location()},
+        {execution.errors() + Location(), spec_.DescribeArrays()},
         "Pass what the kernel asks for; what else it said is in Python's log msops.aicpu."));
   }
   Finish(execution, parameters);

@@ -53,14 +53,16 @@ void CallSite::RunInit(Init init) {
   try {
     code = init(init_table_.ndims(), init_table_.shapes(), init_table_.dtypes(), extra_->pointer());
   } catch (...) {
-    throw std::runtime_error(Explain(Who(), "Init threw an exception, expected it to return 0",
-                                     {DescribeCurrentException(), Location(name)},
-                                     "Pass what Init asks for, or handle the case in its source."));
+    throw std::runtime_error(
+        Explain(Who(), "Init threw an exception, expected it to return 0",
+                {DescribeCurrentException(), Location(name), spec_.DescribeArrays()},
+                "Pass what Init asks for, or handle the case in its source."));
   }
   if (code != 0) {
-    throw std::runtime_error(
-        Explain(Who(), "Init returned " + std::to_string(code) + ", expected 0", {Location(name)},
-                "The value is the kernel's own error code; see its source."));
+    throw std::runtime_error(Explain(Who(),
+                                     "Init returned " + std::to_string(code) + ", expected 0",
+                                     {Location(name), spec_.DescribeArrays()},
+                                     "The value is the kernel's own error code; see its source."));
   }
 }
 
@@ -117,31 +119,19 @@ void CallSite::Run(void** parameters, void* stream) {
   } catch (...) {
     throw std::runtime_error(
         Explain(Who(), "kernel threw an exception, expected it to return 0",
-                {DescribeCurrentException(), Location(spec_.symbol)},
+                {DescribeCurrentException(), Location(spec_.symbol), spec_.DescribeArrays()},
                 "Pass what the kernel asks for, or handle the case in its source."));
   }
   if (code != 0) {
     const std::string described = DescribeCode(code);
     throw std::runtime_error(Explain(
         Who(), "kernel returned " + std::to_string(code) + ", expected 0",
-        {described + Location(spec_.symbol), DescribeArrays()},
+        {described + Location(spec_.symbol), spec_.DescribeArrays()},
         described.empty()
             ? "The value is the kernel's own error code; see its source."
             : "Correct what it names; an if can guard an access that is out of range. To see the "
               "values, run the kernel as Python, on numpy arrays."));
   }
-}
-
-std::string CallSite::DescribeArrays() const {
-  std::string text;
-  for (size_t i = 0; i < spec_.shapes.size(); ++i) {
-    std::string shape;
-    for (int64_t extent : spec_.shapes[i]) {
-      shape += (shape.empty() ? "" : ", ") + std::to_string(extent);
-    }
-    text += (i == 0 ? "" : ", ") + spec_.dtypes[i] + "[" + shape + "]";
-  }
-  return "inputs and outputs: " + (text.empty() ? "none" : text);
 }
 
 std::string CallSite::DescribeCode(int code) const {

@@ -74,7 +74,6 @@ class CallSite {
   std::string Location(const std::string& symbol) const;
   int Call(void** parameters, void* stream);
   std::string DescribeCode(int code) const;
-  std::string DescribeArrays() const;
 
   const CallSpec spec_;
   Library& library_;

@@ -19,6 +19,9 @@ struct FrameSpec {
 
   // "Custom '<op>' on <platform>", the beginning of every message.
   std::string Who() const { return "Custom '" + op + "' on " + platform; }
+
+  // "inputs: float32[2, 3], int32[]; outputs: float32[3]".
+  std::string DescribeArrays() const;
 };
 
 }  // namespace msops

@@ -62,8 +62,9 @@ class RunnerCall {
     try {
       binding_.Launch(data, stream, allocator);
     } catch (const std::exception& error) {
-      throw std::runtime_error(
-          Explain(spec_.Who(), "its kernel failed", {TextOf(error)}, "See the kernel's source."));
+      throw std::runtime_error(Explain(spec_.Who(), "its kernel failed",
+                                       {TextOf(error), spec_.DescribeArrays()},
+                                       "See the kernel's source."));
     }
   }
 
