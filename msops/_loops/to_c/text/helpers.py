@@ -183,22 +183,22 @@ $inline $T $name($T a) {
   return 1 / a;
 }""",
         # From a float of C type $S; $above is the least value that is too large, $below the least
-        # that is not too small.
+        # that is not too small, and $x is x where it matters.
         "saturate": """
 $inline $T $name($S x) {
-  return x != x ? 0 : x >= $above ? $greatest : x <= $below ? $least : ($T)x;
+  return x != x ? 0 : x >= $above ? $greatest : x <= $below ? $least : ($T)$x;
 }""",
         # The same in vectors. NaN has no branch: gcc would follow the 0 through what comes next,
         # and then make no vectors of it.
         "saturate_lanes": """
 $inline $T $name($S x) {
-  const $T nearest = x > $below ? x < $above ? ($T)x : $greatest : $least;
+  const $T nearest = x > $below ? x < $above ? ($T)$x : $greatest : $least;
   return nearest & -($T)(x == x);
 }""",
         # The same of a number that is in range, or NaN.
         "whole": """
 $inline $T $name($S x) {
-  return x != x ? 0 : ($T)x;
+  return x != x ? 0 : ($T)$x;
 }""",
         # An index as the nearest int64_t.
         "signed": """

@@ -49,7 +49,7 @@ from msops._loops.ir.ranges import (
     unwrapped_range,
 )
 from msops._loops.ir.sizes import itemsize
-from msops._loops.ir.walk import contents, expressions, loads, statements
+from msops._loops.ir.walk import contents, expressions, loads, own_expressions, statements
 from msops._loops.to_c.text.dialect import Declaration, Dialect
 from msops._loops.to_c.text.helpers import fill
 from msops._loops.to_c.text.names import choose_names
@@ -140,6 +140,12 @@ class Values:
         for stmt in statements(kernel.body):
             if isinstance(stmt, Store) and not stmt.indices:
                 self._stored.setdefault(stmt.buffer, []).append(stmt.value)
+        self._makes_floats = any(
+            isinstance(part, Cast) and is_float(part.dtype) and not is_float(part.operand.dtype)
+            for stmt in statements(kernel.body)
+            for whole in own_expressions(stmt)
+            for part in expressions(whole)
+        )
         self.names = choose_names(kernel, dialect.reserved)
         self.overwritten = overwritten
         self._unproven = unproven
@@ -478,7 +484,8 @@ class Values:
     def _whole(self, operand: Expr, dtype: str) -> str:
         """Returns a float in the range of an integer dtype, or NaN, as such an integer."""
         source = operand.dtype
-        helper = self.helper("whole", dtype, source=source, S=self.value_type(source))
+        words = {"S": self.value_type(source), "x": self._truncated()}
+        helper = self.helper("whole", dtype, source=source, **words)
         return f"{helper}({self.value(operand)})"
 
     def _saturating(self, source: str, dtype: str) -> str:
@@ -486,9 +493,16 @@ class Values:
         least, greatest = dtype_range(dtype)
         above, below = (self.constant(float(edge), source) for edge in (greatest + 1, least))
         template = "saturate_lanes" if self.is_in_vector else "saturate"
-        return self.helper(
-            template, dtype, source=source, S=_VALUE_TYPES[source], above=above, below=below
-        )
+        words = {"S": _VALUE_TYPES[source], "x": self._truncated()}
+        return self.helper(template, dtype, source=source, above=above, below=below, **words)
+
+    def _truncated(self) -> str:
+        """Returns x, with a 0 for what a conversion to an integer makes 0.
+
+        gcc 12 takes `(float)(int)x` for a truncation of x, which is -0.0 for -0.25, wherever in a
+        kernel the two conversions are.
+        """
+        return "(x * x < 1 ? 0 : x)" if self._makes_floats else "x"
 
     # Values of dtypes that arrays store otherwise.
 
