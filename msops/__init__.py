@@ -6,6 +6,7 @@ from msops import common as common
 from msops import context as context
 from msops._base.building import Build as Build
 from msops._base.building import source as source
+from msops._base.kernel_errors import kernel_errors as kernel_errors
 from msops._base.missing_names import missing_names
 from msops._base.paths import get_include as get_include
 from msops._base.version import __version__ as __version__

@@ -7,13 +7,14 @@ Python function raised is kept beside, and becomes the error's cause where the t
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import itertools
 import re
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, TypeVar
 
 import jax
@@ -23,7 +24,7 @@ from msops import errors
 _Result = TypeVar("_Result")
 
 # It ends before the locations that XLA adds to an error of its compiler.
-_OWN_ERROR = re.compile(r"(?:(\w+): )?(Custom '.*?)\s*(?:\Z|\n\t\n)", re.DOTALL)
+_OWN_ERROR = re.compile(r"(?:(\w+): )?((?:Custom|Runner) '.*?)\s*(?:\Z|\n\t\n)", re.DOTALL)
 
 
 def printable(text: str) -> str:
@@ -122,6 +123,38 @@ def call_compiled(compiled: Callable[..., _Result], *args: Any) -> _Result:
     """
     try:
         return compiled(*args)
+    except XLA_ERRORS as error:
+        raise_own(error)
+
+
+@contextlib.contextmanager
+def kernel_errors() -> Iterator[None]:
+    """Raises the error of a kernel in any program as msops's own, as of an op called by itself.
+
+    A program of `jax.jit` raises an error of JAX's: `jax.errors.JaxRuntimeError`, or after a call
+    that succeeded `ValueError`; they have no class in common. In this context, and in a function
+    that it decorates, both become the `msops.errors.MsopsError` that their text contains, mostly a
+    `KernelError`. Its ``__cause__`` is what a Python function raised. Wait for the results in the
+    context: an error that arrives later is JAX's.
+
+    Raises:
+      MsopsError: a kernel failed.
+      KeyboardInterrupt: a Python function was interrupted.
+
+    Example:
+      >>> import msops
+      >>> def fail(x):
+      ...     raise LookupError("no such row")
+      >>> op = msops.Custom(fail, lambda x: x, lambda x: x)
+      >>> try:
+      ...     with msops.kernel_errors():
+      ...         jax.block_until_ready(jax.jit(op)(1.0))
+      ... except msops.errors.KernelError as error:
+      ...     print(error.__cause__)
+      no such row
+    """
+    try:
+        yield
     except XLA_ERRORS as error:
         raise_own(error)
 
