@@ -126,7 +126,7 @@ def _output_behind(store: ObjectStore, plan: BuildPlan, declaration: str) -> str
         folder, command = scratch, plan.command
         output: tuple[str, ...] = ("-fsyntax-only",)
         if plan.uses_nvcc:
-            folder = stack.enter_context(nvcc_paths.plain_folder(scratch))
+            folder = stack.enter_context(nvcc_paths.plain_folder(scratch, store.who))
             command, _ = nvcc_paths.put_links(_device_command(plan), plan.folder, folder)
             output = ("-o", "/dev/null")
         header = folder / _HEADER
