@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from loop_corpus import CORPUS, Case
-from loop_ir import INTRINSICS
+from loop_ir import INTRINSICS, interpret, parse_kernel
 
 from msops import ops
 from msops.errors import ArgumentTypeError
@@ -172,6 +172,33 @@ def test_numpy_functions(name: str, arguments: tuple[Any, ...], expected: float)
     assert float(result) == pytest.approx(expected, rel=1e-6)
     if name in ("erf", "rsqrt", "sigmoid"):
         assert result.dtype == np.float32
+
+
+@pytest.mark.parametrize("target", ["int8", "uint8", "int32", "uint32", "int64", "uint64"])
+@pytest.mark.parametrize("source", ["float32", "float64", "int64", "uint8"])
+def test_conversions_to_integers_are_those_of_compiled_kernels(source: str, target: str) -> None:
+    scope: dict[str, Any] = {}
+    lines = [
+        "def convert(x):",
+        f"    y = output_tensor(x.shape, {target})",
+        f"    for i in range(x.shape[0]): y[i] = {target}(x[i])",
+        "    return y",
+    ]
+    exec("\n".join(lines), scope)
+    if source.startswith("float"):
+        numbers = [math.nan, math.inf, -math.inf, 2.5, -2.5, -0.25, -0.0, 255.9, 1e10, -1e10, 3e19]
+    else:
+        numbers = [0, 1, 100, 200, 255]
+        numbers += [-1, -129, 2**31, -(2**63), 2**63 - 1] if source == "int64" else []
+    x = np.array(numbers, source)
+    by_python = kernel(scope["convert"])(x)
+    text = f"""kernel convert(x: {source}[{x.size}]) -> (y) {{
+      buffer y: {target}[{x.size}]
+      parallel i in 0 .. {x.size} {{ y[i] = {target}(x[i]) }}
+    }}"""
+    (by_interpreter,) = interpret(parse_kernel(text), [x])
+    assert by_python.dtype == target
+    np.testing.assert_array_equal(by_python, by_interpreter)
 
 
 @pytest.mark.parametrize("name", ["min", "max"])

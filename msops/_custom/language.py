@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from msops._base.dtypes import as_dtype
+from msops._loops.ir import scalars
 from msops._loops.ir.functions import FUNCTIONS
 
 __all__ = [
@@ -205,14 +206,32 @@ sqrt: Unary = _meaning("sqrt")
 tanh: Unary = _meaning("tanh")
 trunc: Unary = _meaning("trunc")
 
-int8: Unary = np.int8
-int16: Unary = np.int16
-int32: Unary = np.int32
-int64: Unary = np.int64
-uint8: Unary = np.uint8
-uint16: Unary = np.uint16
-uint32: Unary = np.uint32
-uint64: Unary = np.uint64
+
+def _integer(name: str) -> Unary:
+    """Returns an integer dtype whose conversions are those of compiled kernels."""
+    dtype = as_dtype(name).dtype
+    wrapped, nearest = scalars.cast("int64", name), scalars.cast("float64", name)
+
+    def convert(value: Any) -> Any:
+        is_float = isinstance(value, float) or np.asarray(value).dtype.kind not in "biuO"
+        return dtype.type(nearest(np.float64(value)) if is_float else wrapped(int(value)))
+
+    def new(cls: type, value: Any = 0) -> Any:
+        """Converts: integers wrap, floats give the nearest number of the dtype, and NaN 0."""
+        return np.vectorize(convert, [dtype])(value) if np.ndim(value) else convert(value)
+
+    # A class, as the name of a dtype says which elements a tensor has, too.
+    return type(name, (dtype.type,), {"__new__": new, "__module__": __name__})
+
+
+int8: Unary = _integer("int8")
+int16: Unary = _integer("int16")
+int32: Unary = _integer("int32")
+int64: Unary = _integer("int64")
+uint8: Unary = _integer("uint8")
+uint16: Unary = _integer("uint16")
+uint32: Unary = _integer("uint32")
+uint64: Unary = _integer("uint64")
 float16: Unary = np.float16
 bfloat16: Unary = as_dtype("bfloat16").dtype.type
 float32: Unary = np.float32
