@@ -669,6 +669,55 @@ def test_infer_function_that_raises_names_the_op() -> None:
     assert note == "Custom 'Multiply': raised by its out_shape function, called with [[3], [3]]"
 
 
+def test_a_call_without_inputs_that_an_infer_function_needs_is_an_error() -> None:
+    for op in (aot("Multiply", lambda *shapes: shapes[0]), Custom(np.sin, lambda *s: s[0], first)):
+        with pytest.raises(errors.ArgumentTypeError) as caught:
+            op()
+        assert str(caught.value) == (
+            f"Custom '{op.name}': it is called without arguments, and then its out_shape function "
+            "raises IndexError: tuple index out of range.\n"
+            "Pass an array for each input of the kernel."
+        )
+
+
+SURROGATE = "\udc80"
+
+
+def with_text(name: str = "a", kind: str = "str") -> Custom:
+    info = CustomRegOp("Text").input(0, "x").output(0, "y").attr(name, "required", kind)
+    info = info.dtype_format(DataType.F32_Default, DataType.F32_Default).target("CPU")
+    return aot("Multiply", lambda x, text: x, lambda x, text: x, reg_info=info.get_op_info())
+
+
+@pytest.mark.parametrize(
+    ("use", "what"),
+    [
+        (lambda: with_text()(X, SURROGATE), "attribute 'a'"),
+        (lambda: jax.jit(lambda x: with_text()(x, SURROGATE))(X), "attribute 'a'"),
+        (lambda: with_text(kind="listStr")(X, ["b", SURROGATE]), "attribute 'a'"),
+        (lambda: with_text(f"a{SURROGATE}")(X, "b"), r"attribute 'a\udc80'"),
+    ],
+    ids=["eager", "jit", "list", "name"],
+)
+def test_a_lone_surrogate_in_an_attribute_is_an_error(use, what) -> None:
+    with pytest.raises(errors.ArgumentValueError) as caught:
+        use()
+    head = f"Custom 'Multiply': expected text of whole characters for {what}; got "
+    assert str(caught.value).startswith(head)
+
+
+def test_names_with_a_lone_surrogate_are_shown_escaped() -> None:
+    def double(x):
+        return 2 * x
+
+    double.__name__ = double.__qualname__ = f"double{SURROGATE}"
+    op = Custom(double, lambda x: x, lambda x: x)
+    np.testing.assert_array_equal(jax.jit(op)(jnp.asarray(X)), 2 * X)
+    assert op.name == r"double\udc80"
+    with pytest.raises(errors.MsopsError, match="float"):
+        Custom(double, X.shape, f"float32{SURROGATE}")
+
+
 @pytest.mark.parametrize("name", ["bprop", "jvp", "fwd", "bwd"])
 def test_rule_of_differentiation_that_raises_names_the_op(name: str) -> None:
     def divided(*args: object) -> float:

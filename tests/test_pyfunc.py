@@ -503,6 +503,37 @@ def test_wide_tensors_keep_their_width_inside_plain_jit() -> None:
     assert int(jax.jit(lambda t: op(t))(Tensor([2**40]))) == 2**40 + 1
 
 
+LENGTH = 4
+
+
+def shape_of_length(x: Any = None) -> list[int]:
+    return [LENGTH]
+
+
+@pytest.mark.parametrize("kind", ["out_shape", "out", "helper", "closure"])
+@pytest.mark.parametrize("is_traced", [False, True], ids=["eager", "jit"])
+def test_an_infer_function_sees_variables_that_are_assigned_anew(
+    monkeypatch: pytest.MonkeyPatch, kind: str, is_traced: bool
+) -> None:
+    length = 4
+    x = jnp.arange(8.0)
+
+    def head(x: np.ndarray) -> np.ndarray:
+        return x[: (length if kind == "closure" else LENGTH)]
+
+    options: dict[str, Any] = {
+        "out": {"out": lambda x: jax.ShapeDtypeStruct((LENGTH,), x.dtype)},
+        "helper": {"out_shape": lambda x: shape_of_length(), "out_dtype": lambda x: x},
+        "closure": {"out_shape": lambda x: [length], "out_dtype": lambda x: x},
+    }.get(kind, {"out_shape": lambda x: [LENGTH], "out_dtype": lambda x: x})
+    op = Custom(head, **options)
+    for length in (4, 6, 4):
+        monkeypatch.setitem(globals(), "LENGTH", length)
+        for _ in range(2):
+            call = jax.jit(lambda x: op(x)) if is_traced else op
+            np.testing.assert_array_equal(call(x), x[:length])
+
+
 def test_out_shape_and_out_dtype_are_required() -> None:
     with pytest.raises(errors.ArgumentValueError) as caught:
         Custom(np.sin)(X)

@@ -125,7 +125,7 @@ def as_dtype(value: Any) -> DType:
         try:
             # Byte order is a property of a buffer, not of the dtype an op is declared with.
             row = _BY_DTYPE.get(np.dtype(value).newbyteorder("="))
-        except TypeError:
+        except (TypeError, ValueError):
             row = None
     if row is None:
         raise ArgumentTypeError.explained(

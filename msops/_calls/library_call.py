@@ -9,7 +9,7 @@ can keep them. The path is found in the process: what it built or loaded, then
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 import jax
@@ -20,7 +20,7 @@ from msops import _toolchain
 from msops._base.dtypes import as_dtype
 from msops._calls.handlers import native_module, open_library, remember_library, reported
 from msops._op.process_call import Bound, ProcessCall
-from msops.errors import InferenceTypeError, KernelError
+from msops.errors import ArgumentValueError, InferenceTypeError, KernelError
 
 
 @dataclasses.dataclass(frozen=True)
@@ -45,6 +45,11 @@ class LibraryCall(ProcessCall):
     attributes: tuple[tuple[str, Any], ...] = ()
     reentrant: bool = True
     aliases: tuple[tuple[int, int], ...] = ()
+
+    def __post_init__(self) -> None:
+        for name, value in self.attributes:
+            for text in (name, *_texts(value)):
+                _check_text(text, f"attribute {name!r}", f"Custom '{self.op}'")
 
     def bind(self, lowering: seam.Lowering, who: str) -> Bound:
         """Opens the library, so that errors come out now; programs name it by its content."""
@@ -139,6 +144,28 @@ def infer_type_ids(
             call.library.hash, call.kernel_name, type_ids, dict(call.attributes), multiple
         )
     return answer
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yields the texts in the value of an attribute."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _texts(item)
+
+
+def _check_text(text: str, what: str, who: str) -> None:
+    """Raises ArgumentValueError for a text that no program can have, as its text is UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ArgumentValueError.explained(
+            who,
+            f"expected text of whole characters for {what}; got {text!r}, with the surrogate "
+            f"{text[error.start]!r} alone",
+            "Decode bytes with the encoding that they have, or pass them as numbers.",
+        ) from error
 
 
 def ffi_value(value: Any) -> Any:

@@ -260,6 +260,7 @@ class Custom(Generic[P]):
             out,
             in_order=not self._backend.takes_trees,
         )
+        self._variables = self._inference.variables()
         # A kernel file brings op info of its own.
         holder = self._source if hasattr(self._source, "reg_info") else func
         self._infos = find_op_info(reg_info, holder, self._backend, self._who)
@@ -316,6 +317,8 @@ class Custom(Generic[P]):
         """
         if kwargs:
             return self._call_by_name(args, kwargs)
+        if self._variables is not None and not self._variables.are_same():
+            self._read_variables()
         # An eager call must cost what a jnp call costs, so the two plain cases come first.
         compiled = self._of_arrays.get(len(args))
         if compiled is not None:
@@ -386,12 +389,20 @@ class Custom(Generic[P]):
                 return result
             return Tensor([0], jnp.int32) if result is None else wrap(result)
 
+    def _read_variables(self) -> None:
+        """Reads the infer functions again, as a variable that they read was assigned anew."""
+        self._variables = self._inference.variables()
+        self._inference = self._inference.read_again()
+        self._forget_programs()
+
     def _resolve(self) -> Programs:
         """Returns the op's programs; builds the kernel at the first call.
 
         It holds no lock: a kernel may take a minute to build, and what is read of the author's code
         may wait for other threads. Two threads that resolve an op at once get the same programs.
         """
+        if self._variables is not None and not self._variables.are_same():
+            self._read_variables()
         programs = self._programs
         if programs is None:
             definitions = self._definitions

@@ -37,12 +37,16 @@ def name_of(func: Any) -> str:
         _, colon, symbol = func.rpartition(":")
         if "\n" in func and not symbol.isidentifier():
             return "source text"  # refused
-        shown = (symbol if colon else PurePath(func).name) or func
-        return shown.encode("utf-8", "backslashreplace").decode()
+        return _printable((symbol if colon else PurePath(func).name) or func)
     while isinstance(func, functools.partial):
         func = func.func
     name = getattr(func, "__name__", None)
-    return name if isinstance(name, str) else type(func).__name__
+    return _printable(name if isinstance(name, str) else type(func).__name__)
+
+
+def _printable(name: str) -> str:
+    """Returns a name as a program may have it, whose text is UTF-8."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def choose_func_type(func: Any, func_type: Any, who: str) -> str:

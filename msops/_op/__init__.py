@@ -2,5 +2,5 @@
 
 May import: `_base`, `_jax_seam`, `_op_info`.
 Modules: arrays, backend, call, definition, identity, inference, outputs, process_call, protocols,
-request, sharding_rule, sorting, traced.
+request, sharding_rule, sorting, traced, variables.
 """

@@ -191,6 +191,13 @@ def ask(function: Callable[..., Any], name: str, flat: Sequence[Any], call: Call
     try:
         return function(*arguments, **named)
     except Exception as error:
+        if not arguments:
+            raise ArgumentTypeError.explained(
+                who,
+                f"it is called without arguments, and then its {name} function raises "
+                f"{type(error).__name__}: {error}",
+                "Pass an array for each input of the kernel.",
+            ) from error
         # Made here, not before every call: the text shows the arguments.
         error.add_note(f"{who}: raised by its {name} function, called with {arguments}")
         raise

@@ -216,7 +216,7 @@ def _function_key(function: types.FunctionType, seen: dict[int, int]) -> Hashabl
         except ValueError:  # not assigned yet, as in a function that refers to itself
             cells.append(ByIdentity(cell))
     names = []
-    for name in sorted(_names(function.__code__)):
+    for name in sorted(names_in(function.__code__)):
         if name in scope:
             value = scope[name]
             # Functions of other modules are not defined anew while a program runs.
@@ -237,7 +237,7 @@ def _keyword_defaults(function: types.FunctionType) -> tuple[tuple[str, Any], ..
 
 
 @functools.lru_cache(maxsize=1024)
-def _names(code: types.CodeType) -> frozenset[str]:
+def names_in(code: types.CodeType) -> frozenset[str]:
     """Returns every global or attribute name that `code`, or code nested in it, mentions."""
     nested = (item for item in code.co_consts if isinstance(item, types.CodeType))
-    return frozenset(code.co_names).union(*(_names(item) for item in nested))
+    return frozenset(code.co_names).union(*(names_in(item) for item in nested))

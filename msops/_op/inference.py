@@ -29,6 +29,7 @@ from msops._op.outputs import (
     read_shapes,
     read_structs,
 )
+from msops._op.variables import Variables, read_variables
 from msops.errors import ArgumentValueError
 
 
@@ -91,8 +92,22 @@ class Inference:
 
     def is_current(self) -> bool:
         """Returns whether functions among the halves still see what they saw when read."""
-        halves = (self.out_shape, self.out_dtype, self.out)
-        return all(half.is_current() for half in halves if isinstance(half, ByValue))
+        return all(half.is_current() for half in self._functions().values())
+
+    def variables(self) -> Variables | None:
+        """Returns what functions among the halves read that may be assigned anew."""
+        return read_variables(half.function for half in self._functions().values())
+
+    def read_again(self) -> Inference:
+        """Returns the inference with what its functions see now."""
+        again: dict[str, Any] = {
+            name: ByValue(half.function) for name, half in self._functions().items()
+        }
+        return dataclasses.replace(self, **again)
+
+    def _functions(self) -> dict[str, ByValue]:
+        halves = {"out_shape": self.out_shape, "out_dtype": self.out_dtype, "out": self.out}
+        return {name: half for name, half in halves.items() if isinstance(half, ByValue)}
 
 
 def read_inference(
