@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from quick_cases import one_in
 
 import msops
 from msops.errors import BackendError, InferenceValueError, MsopsError
+from msops.ops import CustomRegOp, DataType
 
 PORTABLE = [case for case in CASES if not case.name.startswith("pyfunc")]
 # One op of each func_type, and of each lowering of loops.
@@ -228,6 +230,28 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[MsopsError], str]] = {
         "Custom 'multiply.cc' on GPU: a program that calls its CPU kernel through Python is being "
         "exported",
     ),
+    "a round trip to the host, one platform of two": (
+        lambda: export(aicpu("Mul"), (3,), (3,), platforms=["cpu", "cuda"]),
+        BackendError,
+        "Custom 'multiply.cc' on GPU: a program that calls its CPU kernel through Python is being "
+        "exported",
+    ),
+    "a copy to the host, one platform of two": (
+        lambda: export(aot("Multiply", host=True), (3,), (3,), platforms=["cuda", "cpu"]),
+        BackendError,
+        "Custom 'Multiply' on GPU: a program that calls its CPU kernel through Python is being "
+        "exported",
+    ),
+    "a Python function for two platforms": (
+        lambda: export(msops.Custom(textwrap.dedent, first, first), (), platforms=["cpu", "tpu"]),
+        BackendError,
+        "Custom 'dedent' on TPU: a program that calls a Python function is being exported",
+    ),
+    "a kernel of one platform for two": (
+        lambda: export(aot("Multiply"), (3,), (3,), platforms=["cpu", "cuda"]),
+        BackendError,
+        "Custom 'Multiply' on GPU: float_ops.cc holds no GPU code.",
+    ),
 }
 
 
@@ -237,6 +261,49 @@ def test_what_cannot_be_exported_is_refused(name: str) -> None:
     with pytest.raises(family) as caught:
         use()
     assert text in str(caught.value)
+
+
+BOTH = [
+    CustomRegOp("Multiply")
+    .input(0, "x")
+    .input(1, "y")
+    .output(0, "z")
+    .dtype_format(*[DataType.F32_Default] * 3)
+    .target(target)
+    .get_op_info()
+    for target in ("CPU", "GPU")
+]
+
+
+@pytest.mark.parametrize(
+    ("make", "platforms"),
+    [
+        (lambda: aot("Multiply", bprop=multiply_bprop, reg_info=BOTH), ("cpu", "cuda", "rocm")),
+        (lambda: loops(multiply, "xla"), ("cuda", "cpu", "tpu")),
+        (lambda: loops(multiply, "native"), ("cpu", "tpu")),
+        (lambda: next(case for case in CASES if case.name == "tbe").make(), ("cuda", "cpu")),
+    ],
+    ids=["aot", "loops_as_operations", "loops_in_c", "tbe"],
+)
+def test_one_export_serves_several_platforms(
+    make: Callable[[], Callable[..., Any]], platforms: tuple[str, ...]
+) -> None:
+    op = make()
+    inputs = [jnp.arange(6, dtype=jnp.float32) + i for i in range(2)]
+
+    def example(x: Any, y: Any) -> Any:
+        return op(x, y), jax.vmap(op)(x[None], y[None]), jax.grad(lambda x: op(x, y).sum())(x)
+
+    exported = export(example, (6,), (6,), platforms=platforms)
+    assert exported.platforms == platforms
+    loaded = jax.export.deserialize(exported.serialize())
+    jax.tree.map(np.testing.assert_array_equal, loaded.call(*inputs), jax.jit(example)(*inputs))
+
+
+def test_a_program_for_several_platforms_that_calls_python_is_refused() -> None:
+    traced = jax.jit(aicpu("Mul")).trace(*[jnp.ones(3)] * 2)
+    with pytest.raises(BackendError, match="JAX cannot lower for several platforms together"):
+        traced.lower(lowering_platforms=("cpu", "cuda"))
 
 
 def test_a_runner_is_not_exported() -> None:

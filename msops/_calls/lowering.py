@@ -65,10 +65,20 @@ def lower_through_host(
       request: the call as its backend gets it.
       lowering: the equation.
       operands: the operands' values in the program.
+
+    Raises:
+      BackendError: the program is exported, or is one for several platforms.
     """
     function = call.host_function if call else None
     what = "a Python function" if function else "its CPU kernel through Python"
     refuse_export(lowering, what, request.who)
+    if len(lowering.platforms) > 1:
+        raise BackendError.explained(
+            request.who,
+            f"a program for {', '.join(lowering.platforms)} calls {what}, which JAX cannot lower "
+            "for several platforms together",
+            "Lower one program for each platform.",
+        )
     run = function or functools.partial(_run_on_cpu, request)
 
     def program(*arrays: Any) -> Sequence[Any]:

@@ -20,7 +20,8 @@ class Lowering:
 
     Attributes:
       context: JAX's own, for this package alone.
-      platform: JAX's name of the platform that the program is lowered for.
+      platform: JAX's name of the platform that the equation is lowered for.
+      platforms: of all platforms that the program is lowered for.
       inputs: abstract values of the operands.
       outputs: abstract values of the results.
       is_exported: whether `jax.export` lowers the program, to run in other processes.
@@ -30,6 +31,7 @@ class Lowering:
 
     context: Any
     platform: str
+    platforms: Sequence[str]
     inputs: Sequence[Any]
     outputs: Sequence[Any]
     is_exported: bool
@@ -73,6 +75,7 @@ def _begin_lowering(context: Any, platform: str) -> Lowering:
     return Lowering(
         context=context,
         platform=platform,
+        platforms=module.platforms,
         inputs=context.avals_in,
         outputs=context.avals_out,
         is_exported=module.lowering_parameters.for_export,

@@ -13,7 +13,7 @@ import jax
 from jax._src import core, dispatch, effects, source_info_util
 from jax._src.custom_derivatives import custom_vjp_call_p
 from jax._src.interpreters import ad as _ad
-from jax._src.interpreters.mlir import _uncacheable_primitives
+from jax._src.interpreters.mlir import _uncacheable_primitives, lower_per_platform
 from jax._src.util import weakref_cache_key_types
 from jax.interpreters import ad, batching, mlir
 
@@ -132,19 +132,33 @@ def new_primitive(
     primitive.def_effectful_abstract_eval(abstract_eval)
 
     primitive.def_impl(impl)
-    for platform in PLATFORMS:
-        mlir.register_lowering(
-            primitive,
-            functools.partial(run_rule, lower, platform),
-            platform=platform,
-            **({"cacheable": False} if runs_on_host else {}),
-        )
+    rules: dict[str, Any] = {
+        platform: functools.partial(run_rule, lower, platform) for platform in PLATFORMS
+    }
     if runs_on_host:
+        by_platform = functools.partial(_lower_by_platform, name, rules)
+        mlir.register_lowering(primitive, by_platform, cacheable=False)
         dispatch.prim_requires_devices_during_lowering.add(primitive)
+    else:
+        for platform, rule in rules.items():
+            mlir.register_lowering(primitive, rule, platform=platform)
     batching.primitive_batchers[primitive] = batch
     ad.primitive_jvps[primitive] = jvp
     ad.primitive_transposes[primitive] = functools.partial(_run_transpose, transpose)
     return primitive
+
+
+def _lower_by_platform(
+    name: str, rules: dict[str, Any], context: Any, *operands: Any, **params: Any
+) -> Any:
+    """Runs the rule of each platform that a program is lowered for.
+
+    JAX does so itself for rules that it caches. For others it fails if there are several platforms:
+    it adds the results' abstract values, there a tuple, to a list.
+    """
+    context.avals_out = list(context.avals_out)
+    ordered = set(context.tokens_in.effects())
+    return lower_per_platform(context, name, rules, None, ordered, *operands, **params)
 
 
 def _run_transpose(
