@@ -9,6 +9,9 @@ import jax
 import pytest
 from conftest import run_command
 
+from msops._toolchain.languages import C
+from msops._tools.doctor import compiler_text
+
 pytestmark = pytest.mark.usefixtures("quick_builds")
 
 
@@ -51,6 +54,30 @@ def test_a_missing_compiler_is_told_with_its_remedy(
     assert lines["aot"].startswith("AMISS: Custom 'Negate'")
     assert lines["aicpu"].startswith("not here: ")
     assert lines["pyfunc"] == "an op ran"
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("gcc (Debian 12.2.0-14+deb12u1) 12.2.0", ["mask of the first vector", "-0.25 is -0.0"]),
+        ("gcc (Debian 11.3.0-12) 11.3.0", ["mask of the first vector"]),
+        ("gcc (GCC) 15.1.0", []),
+        ("clang version 12.0.1", []),
+    ],
+)
+def test_known_faults_of_a_compiler_are_told(
+    text: str, known: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    owner = "" if "clang" in text else "\nCopyright (C) Free Software Foundation, Inc."
+    compiler = tmp_path / "cc"
+    compiler.write_text(f"#!/bin/sh\necho '{text}{owner}'\n")
+    compiler.chmod(0o755)
+    monkeypatch.setenv("CC", str(compiler))
+    of_c = compiler_text(C)
+    assert of_c.startswith(text)
+    assert of_c.count("known: ") == of_c.count("Generated C avoids it") == len(known)
+    for words in known:
+        assert words in of_c
 
 
 def test_a_cache_that_cannot_be_written_is_told(

@@ -1,13 +1,12 @@
 """From a kernel's source, or a user's library, to a shared library that is safe to open.
 
-`resolve` is the entrance; each module holds one idea, which its first line names.
-`builder.make_plan` makes the key under which a build of sources is cached; modules and nvrtc make
-their own.
+`resolve` is the entrance. `builder.make_plan` makes the key of a build; modules, nvrtc their own.
 
 May import: `_base`.
 Modules: allow_list, builder, commands, compile_errors, compilers, contents, cuda, dependencies,
-elf, generated, inputs, languages, libraries, linker, manifest, measurements, modules, nvcc_paths,
-nvrtc, opening, options, permissions, private_copy, signatures, stamps, store, symbols, texts.
+elf, generated, inputs, known_faults, languages, libraries, linker, manifest, measurements, modules,
+nvcc_paths, nvrtc, opening, options, permissions, private_copy, signatures, stamps, store, symbols,
+texts.
 """
 
 from msops._toolchain.allow_list import check_allowed

@@ -43,12 +43,26 @@ class Compiler:
     Attributes:
       command: the words that start it.
       identity: all that its ``--version`` says, and for nvcc what its host compiler's says.
-      is_gcc: it is GNU's.
     """
 
     command: tuple[str, ...]
     identity: str
-    is_gcc: bool
+
+    @property
+    def is_gcc(self) -> bool:
+        """Whether it is GNU's."""
+        return "Free Software Foundation" in self.identity
+
+    @property
+    def gcc_version(self) -> str:
+        """The version of GNU's compiler; empty for others."""
+        version = re.search(r"\)\s+(\d+\.\d\S*)", self.identity)
+        return version[1] if self.is_gcc and version else ""
+
+    @property
+    def gcc_release(self) -> int | None:
+        """The major version of GNU's compiler; None for others."""
+        return int(self.gcc_version.partition(".")[0]) if self.gcc_version else None
 
 
 _versions: dict[tuple[object, ...], str] = {}
@@ -73,13 +87,12 @@ def find_compiler(
             language.remedy,
         )
     command = (program, *command[1:])
-    identity = _version_text(command, who)
-    is_gcc = "Free Software Foundation" in identity
-    if is_gcc:
-        _check_gcc_is_new_enough(command, identity, source, language, who)
+    compiler = Compiler(command, _version_text(command, who))
+    _check_gcc_is_new_enough(compiler, source, language, who)
     if language is CUDA:
-        identity += _host_compiler_version(flags, who)
-    return Compiler(command, identity, is_gcc)
+        host = _host_compiler_version(flags, who)
+        return Compiler(command, compiler.identity + host)
+    return compiler
 
 
 def has_compiler(suffix: str) -> bool:
@@ -214,16 +227,16 @@ def _version_text(command: tuple[str, ...], who: str) -> str:
 
 
 def _check_gcc_is_new_enough(
-    command: tuple[str, ...], identity: str, source: Path, language: SourceLanguage, who: str
+    compiler: Compiler, source: Path, language: SourceLanguage, who: str
 ) -> None:
     """Raises if GNU's compiler is older than the oldest this package is tested with."""
-    version = re.search(r"\)\s+((\d+)\.\d\S*)", identity)
-    if version is None or int(version[2]) >= OLDEST_GCC:
+    release = compiler.gcc_release
+    if release is None or release >= OLDEST_GCC:
         return
     raise BuildError.explained(
         who,
         f"building {source} needs {language.program} {OLDEST_GCC} or newer; "
-        f"{command[0]} is {version[1]}",
+        f"{compiler.command[0]} is {compiler.gcc_version}",
         f"Install a newer one, or name it with {language.variable}, for example "
         f"{language.variable}={language.program}-12.",
     )

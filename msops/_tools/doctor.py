@@ -31,6 +31,7 @@ from msops._op_info.builders import CustomRegOp
 from msops._toolchain import BIND_OWN_SYMBOLS, contents, read_elf, taken_names
 from msops._toolchain.compilers import find_compiler
 from msops._toolchain.cuda import device_architectures
+from msops._toolchain.known_faults import known_faults
 from msops._toolchain.languages import CUDA, CXX, C, SourceLanguage
 from msops._toolchain.nvrtc import find_compiler as find_nvrtc
 from msops._toolchain.store import open_store
@@ -149,9 +150,9 @@ def _probes(folder: Path) -> dict[str, tuple[Callable[[], str], bool]]:
         "JAX": (_jax, True),
         "devices": (_devices, True),
         "C++ module": (_module, True),
-        "gcc": (lambda: _compiler(C), False),
-        "g++": (lambda: _compiler(CXX), True),
-        "nvcc": (lambda: _compiler(CUDA), False),
+        "gcc": (lambda: compiler_text(C), False),
+        "g++": (lambda: compiler_text(CXX), True),
+        "nvcc": (lambda: compiler_text(CUDA), False),
         "NVRTC": (_nvrtc, False),
         "CUDA": (lambda: ", ".join(device_architectures()) or _NO_DEVICE, False),
         "Eigen": (_eigen, False),
@@ -209,10 +210,14 @@ def _dotted(version: tuple[int, int]) -> str:
     return ".".join(map(str, version))
 
 
-def _compiler(language: SourceLanguage) -> str:
+def compiler_text(language: SourceLanguage) -> str:
+    """Returns which compiler builds sources of a language, and what is known of it."""
     compiler = find_compiler(language, (), Path("a kernel"), "msops")
     lines = compiler.identity.splitlines()
-    return next((line for line in lines if re.search(r"\d\.\d", line)), lines[0])
+    version = next((line for line in lines if re.search(r"\d\.\d", line)), lines[0])
+    faults = known_faults(compiler) if language is not CUDA else ()
+    known = [f"known: {f.what}. Generated C avoids it. {f.advice}" for f in faults]
+    return f"\n{'':13}".join([version, *known])
 
 
 def _library(path: Path) -> str:
