@@ -9,13 +9,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from loop_ir import If, Spec, interpret, read_kernel, statements
 
 from msops import Custom
-from msops._loops.frontends.program import read_kernel
-from msops._loops.frontends.spec import Spec
-from msops._loops.ir.nodes import If
-from msops._loops.ir.walk import statements
-from msops._loops.oracle.interpret import interpret
 
 # Names of the language.
 # ruff: noqa: F821

@@ -9,12 +9,9 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from loop_ir import INTEGERS, Spec, interpret, read_kernel
 
 from msops import Custom
-from msops._loops.frontends.program import read_kernel
-from msops._loops.frontends.spec import Spec
-from msops._loops.ir.operators import INTEGERS
-from msops._loops.oracle.interpret import interpret
 from msops.errors import BuildError
 from msops.ops import kernel
 
