@@ -239,6 +239,8 @@ def test_a_constant_assigned_in_a_branch_is_not_one_outside() -> None:
             for i in range(2):
                 if a[i] > 0.0:
                     x = 7.0
+                else:
+                    x = 0.0
                 a[i] = x
             return a
         """

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from msops._loops.diagnostics import point
 from msops._loops.frontends.source import Source
+from msops._loops.ir.nodes import Location
 from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError, explain
 
 
@@ -37,6 +38,10 @@ class Reporter:
     def build_error(self, node: ast.AST, problem: str, remedy: str) -> BuildError:
         """Returns an error for a kernel that does not fit the shapes and dtypes of a call."""
         return BuildError(self._text(node, problem, remedy))
+
+    def build_error_at(self, location: Location | None, problem: str, remedy: str) -> BuildError:
+        """Returns a `build_error` for a node of the IR."""
+        return BuildError(explain(self.who, problem, remedy, point(location)))
 
     def _text(self, node: ast.AST, problem: str, remedy: str) -> str:
         return explain(self.who, problem, remedy, point(self.source.location(node)))

@@ -12,6 +12,7 @@ from msops._loops.frontends.hybrid.calls import Rules
 from msops._loops.frontends.hybrid.expressions import constant_value
 from msops._loops.frontends.hybrid.grammar import check_grammar
 from msops._loops.frontends.hybrid.helpers import defaults_of, outside_of
+from msops._loops.frontends.hybrid.kept import keep_values
 from msops._loops.frontends.hybrid.names import ResolvedNames, ScopedName, resolve_names
 from msops._loops.frontends.hybrid.rewriting import rewrite
 from msops._loops.frontends.hybrid.statement_forms import parameter_names
@@ -112,7 +113,7 @@ class HybridKernel:
             parameters,
             tuple(self._result(t, symbol) for symbol in self.names.results),
             tuple(t.buffers),
-            block.finish(),
+            keep_values(block.finish(), t.scalars, report),
             location=report.source.location(self.source.definition),
             notes=tuple(t.typing.notes),
         )

@@ -36,6 +36,7 @@ class ScopedName:
       scope: the loop's or function's body it lives in.
       home: the smallest block that holds every use.
       stores: how often it is assigned.
+      is_result: it holds what a helper returns, which each way through the helper assigns.
     """
 
     name: str
@@ -43,6 +44,7 @@ class ScopedName:
     scope: Path = ()
     home: Path = ()
     stores: int = 0
+    is_result: bool = False
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ class _Resolver:
                 self.reads(test)
             case EarlyName(targets=targets):
                 for target in targets:
-                    symbol = ScopedName(target.id, "scalar", self.scope, self.path)
+                    symbol = ScopedName(target.id, "scalar", self.scope, self.path, is_result=True)
                     self.latest[target.id] = symbol
             case ast.Return(value=ast.expr() as value):
                 self.reads(value)

@@ -144,6 +144,8 @@ def _declare_scalar(
     if not is_final and (is_constant or t.typing.untyped_symbols(value)):
         t.typing.untyped[buffer.name] = frozenset([symbol])
     t.declare(symbol, buffer, node)
+    if not symbol.is_result:
+        t.scalars[buffer.name] = symbol.name
     tensor = t.values[symbol] = WholeTensor(buffer)
     return tensor
 

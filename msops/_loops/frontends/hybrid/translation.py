@@ -58,6 +58,7 @@ class Translation:
       blocks: the bodies in the making, outermost first.
       buffers: outputs and temporaries of the whole kernel.
       ranges: those of the loop variables so far.
+      scalars: by the names of their locals, the names that the author assigns scalars to.
     """
 
     names: ResolvedNames
@@ -69,6 +70,7 @@ class Translation:
     blocks: list[Block] = field(default_factory=list)
     buffers: list[Buffer] = field(default_factory=list)
     ranges: dict[str, Range] = field(default_factory=dict)
+    scalars: dict[str, str] = field(default_factory=dict)
 
     def emit(self, statement: Stmt) -> None:
         """Appends a statement to the innermost body."""

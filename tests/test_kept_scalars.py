@@ -1,0 +1,304 @@
+"""A scalar keeps the value of an earlier iteration, as in Python; without one it is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from loop_ir import Spec, interpret, read_kernel
+
+from msops import Custom
+from msops.errors import BuildError
+from msops.ops import kernel
+
+# Names of the language.
+# ruff: noqa: F821
+
+# No two elements are equal, so that maxima have derivatives.
+X = np.random.default_rng(0).permutation(24).reshape(4, 6).astype("float32") / 4 - 1.97
+
+
+def running_max(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if j == 0:
+                m = x[i, 0]
+            elif x[i, j] > m:
+                m = x[i, j]
+            y[i, j] = m * m
+    return y
+
+
+def running_max_from_behind(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i, j in grid(x.shape):
+        k = x.shape[1] - 1 - j
+        if k == x.shape[1] - 1:
+            m = x[i, k]
+        m = max(m, x[i, k])
+        y[i, k] = m * x[i, j]
+    return y
+
+
+def over_all_rows(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if i == 0 and j == 0:
+                total = 1.0
+            total = total * 0.5 + x[i, j] * x[i, j]
+            y[i, j] = total
+    return y
+
+
+def by_a_flag(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        is_first = True
+        for j in range(x.shape[1]):
+            if is_first:
+                m = x[i, j]
+                is_first = False
+            elif x[i, j] < m:
+                m = x[i, j]
+            y[i, j] = m * m
+    return y
+
+
+def in_a_while(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        j = 0
+        while j < x.shape[1]:
+            if j == 0:
+                m = x[i, 0]
+            elif x[i, j] > m:
+                m = x[i, j]
+            y[i, j] = m * m
+            j += 1
+    return y
+
+
+def until_a_break(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if j == 0:
+                m = x[i, 0]
+            elif x[i, j] > m:
+                m = x[i, j]
+            if m > 2.6:
+                break
+            y[i, j] = m * m
+    return y
+
+
+def two_names(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if j == 0:
+                last = 1.0
+                before = 0.5
+            y[i, j] = last * x[i, j] + before
+            before = last
+            last = x[i, j] * x[i, j]
+    return y
+
+
+def every_third(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if j % 3 == 0:
+                base = x[i, j] * x[i, j]
+            y[i, j] = base + x[i, j]
+    return y
+
+
+def same_condition(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if x[i, j] > 0.0:
+                t = x[i, j] * x[i, j]
+            y[i, j] = t if x[i, j] > 0.0 and j > 2 else 0.0
+            if x[i, j] > 0.0:
+                y[i, j] += t
+    return y
+
+
+def larger(v, most):
+    if v > most + 0.1:
+        r = v * v
+    elif v > 0.0:
+        r = v
+    else:
+        r = most
+    return r
+
+
+def in_a_helper(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if j == 0:
+                m = x[i, 0]
+            m = larger(x[i, j], m) * 0.5
+            y[i, j] = m
+    return y
+
+
+KEPT = [
+    running_max, running_max_from_behind, over_all_rows, by_a_flag, in_a_while, until_a_break,
+    two_names, every_third, same_condition, in_a_helper,
+]  # fmt: skip
+
+
+def ops_of(func: Callable[..., Any]) -> dict[str, Custom]:
+    return {
+        form: Custom(func, func_type="akg", compile_attrs={"lower": form})
+        for form in ("xla", "native")
+    }
+
+
+@pytest.mark.parametrize("func", KEPT, ids=lambda func: func.__name__)
+def test_all_forms_have_the_value_of_python(func: Callable[..., Any]) -> None:
+    wanted = kernel(func)(X)
+    meaning = read_kernel(func, "akg", "k").specialise([Spec(X.shape, "float32")], {}, "k")
+    np.testing.assert_allclose(interpret(meaning, [X])[0], wanted, 1e-6)
+    for form, op in ops_of(func).items():
+        np.testing.assert_allclose(op(X), wanted, 1e-6, err_msg=form)
+    np.testing.assert_allclose(Custom(kernel(func), func_type="hybrid")(X), wanted, 1e-6)
+
+
+@pytest.mark.parametrize("func", KEPT, ids=lambda func: func.__name__)
+def test_gradients_are_those_of_python(func: Callable[..., Any]) -> None:
+    x, w = X.astype("float64"), np.random.default_rng(1).random(X.shape)
+    step = 1e-6
+    wanted = np.empty_like(x)
+    for at in np.ndindex(x.shape):
+        high, low = x.copy(), x.copy()
+        high[at] += step
+        low[at] -= step
+        wanted[at] = ((kernel(func)(high) - kernel(func)(low)) * w).sum() / (2 * step)
+    with jax.enable_x64(True):
+        for form, op in ops_of(func).items():
+            got = jax.grad(lambda x, op=op: jnp.sum(op(x) * w))(x)
+            np.testing.assert_allclose(got, wanted, 1e-5, 1e-5, err_msg=form)
+
+
+def on_one_branch(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        if x[i] > 0.0:
+            t = x[i] * 2.0
+        y[i] = t
+    return y
+
+
+def without_a_loop(x):
+    y = output_tensor((1,), x.dtype)
+    if x[0] > 0.0:
+        t = x[0]
+    y[0] = t
+    return y
+
+
+def on_two_of_three_branches(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        if x[i] > 1.0:
+            t = 1.0
+        elif x[i] < -1.0:
+            t = -1.0
+        y[i] = t * x[i]
+    return y
+
+
+def in_the_second_iteration(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        if i == 1:
+            t = x[i]
+        y[i] = t
+    return y
+
+
+def under_a_condition_that_changed(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        if x[i] > 0.0:
+            t = x[i]
+        x[i] += 1.0
+        if x[i] > 0.0:
+            y[i] = t
+    return y
+
+
+def after_a_loop_that_may_be_empty(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(int32(x[i])):
+            if i == 0:
+                t = x[j]
+            y[i] = t
+    return y
+
+
+def some(v):
+    if v > 0.0:
+        r = v
+    return r + 0.0
+
+
+def of_a_helper(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        y[i] = some(x[i])
+    return y
+
+
+def updated(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        if x[i] > 0.0:
+            t = 0.0
+        t += x[i]
+        y[i] = t
+    return y
+
+
+def in_another_copy(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in const_range(3):
+        if i == 0:
+            t = x[i]
+        y[i] = t
+    return y
+
+
+REFUSED = {
+    on_one_branch: "y[i] = t",
+    without_a_loop: "y[0] = t",
+    on_two_of_three_branches: "y[i] = t * x[i]",
+    in_the_second_iteration: "y[i] = t",
+    under_a_condition_that_changed: "y[i] = t",
+    after_a_loop_that_may_be_empty: "y[i] = t",
+    of_a_helper: "return r + 0.0",
+    updated: "t += x[i]",
+    in_another_copy: "y[i] = t",
+}
+
+
+@pytest.mark.parametrize("func", REFUSED, ids=lambda func: func.__name__)
+def test_a_path_without_a_value_is_refused(func: Callable[..., Any]) -> None:
+    for op in ops_of(func).values():
+        with pytest.raises(BuildError, match="is assigned") as info:
+            op(np.float32([1, -1, 3]))
+        assert REFUSED[func] in str(info.value)
