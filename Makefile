@@ -9,8 +9,7 @@ STAMPS := $(VENV)/stamps
 EXTRAS := dev demo notebook bench export aicpu
 
 NATIVE_SOURCES := CMakeLists.txt $(shell find xla_kernels -type f)
-# gpu/tutorial holds other people's files, which stay as they are.
-FORMATTED := $(shell find $(wildcard xla_kernels gpu/kernels tests/kernels tests/aicpu_kernels \
+FORMATTED := $(shell find $(wildcard xla_kernels gpu/kernels gpu/script tests/kernels tests/aicpu_kernels \
   tests/extensions tests/faulty_kernels benchmarks examples) \
   -name '*.cc' -o -name '*.cpp' -o -name '*.cu' -o -name '*.h' -o -name '*.inc')
 

@@ -14,6 +14,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from conftest import ROOT
+from seed_documents import seed
 
 from msops import Custom, errors
 from msops.ops import CustomRegOp, custom_info_register
@@ -224,8 +225,10 @@ def test_library_of_the_bundles_name_elsewhere_goes_first(tmp_path) -> None:
     library = tmp_path / "libmindspore_aicpu_kernels.so"
     command = ["g++", "-std=c++17", "-shared", "-fPIC", f"-I{headers}", str(source)]
     subprocess.run([*command, "-o", str(library)], check=True)
+    script = tmp_path / "script.py"
+    script.write_text(seed("python", 'func_type="aicpu"'))
     done = subprocess.run(
-        [sys.executable, "-m", "msops", "run", str(ROOT / "tests/seeds/custom_aicpu.py")],
+        [sys.executable, "-m", "msops", "run", str(script)],
         env=os.environ | {"MSOPS_AICPU_PATH": str(tmp_path)},
         capture_output=True,
         text=True,

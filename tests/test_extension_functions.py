@@ -192,6 +192,28 @@ def test_in_place_changes_reach_tensors_and_leave_arrays(ops):
     assert_same(jax.grad(lambda x, y: twice(x, y).sum(), (0, 1))(X, Y), expected)
 
 
+@pytest.mark.parametrize("mode", [ms.GRAPH_MODE, ms.PYNATIVE_MODE])
+def test_a_cell_has_gradients_of_inputs_and_of_parameters(ops, mode):
+    class Scaled(ms.nn.Cell):
+        def __init__(self):
+            super().__init__()
+            self.scale = ms.Parameter(ms.Tensor(2.0, ms.float32), name="scale")
+
+        def construct(self, x, y):
+            return ops.mul(ops.mul(x, y), self.scale)
+
+    before = ms.get_context("mode")
+    ms.set_context(mode=mode)
+    try:
+        cell = Scaled()
+        both = ms.value_and_grad(cell, (0, 1), cell.trainable_params())
+        out, (inputs, weights) = both(ms.Tensor(2.0, ms.float32), ms.Tensor(3.0, ms.float32))
+    finally:
+        ms.set_context(mode=before)
+    assert out.asnumpy() == 12
+    assert [gradient.asnumpy() for gradient in (*inputs, *weights)] == [6, 4, 6]
+
+
 def test_an_in_place_change_of_a_leaf_is_refused(ops):
     y = ms.Tensor(np.asarray(Y))
     x = ms.Tensor(np.asarray(X))

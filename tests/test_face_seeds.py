@@ -1,11 +1,8 @@
-"""The documents' scripts, unchanged, through ``python -m msops run --device CPU``.
+"""Scripts of MindSpore's documents, unchanged, through ``python -m msops run --device CPU``.
 
-tests/seeds holds their text: custom_pyfunc.py, custom_aot.py and add.cc from the programming guide
-of MindSpore 1.6 (custom_operator_custom.md), pyfunc_grad.py from the advanced page of a later one,
-whose indentation was lost in print and is put back. custom_tbe.py, custom_aicpu.py, akg_add.py
-and akg_grad_16.py are the guide's, akg_grad_22.py and akg_grad_23.py the advanced pages' of 2.2
-and 2.3. function_grad.py and custom_src/function_ops.cpp are the CustomOpBuilder tutorial's of 2.6,
-with the template arguments and the header's name that print took for markup put back.
+`seed_documents` takes them out of the programming guide of MindSpore 1.6, and out of the pages on
+gradients of 2.2 and 2.3. Where documents are only in print, without indentation or with template
+arguments lost, a script of the same parts is written here.
 """
 
 from __future__ import annotations
@@ -17,10 +14,38 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
+from seed_documents import seed
 
-SEEDS = ROOT / "tests" / "seeds"
 SUM = "[[2. 2.]\n [4. 4.]]\n"
 GRADIENT = "[ 2.  8. 18.]\n"
+CUBE = """
+import mindspore as ms
+import numpy as np
+from mindspore import nn, ops
+
+ms.set_context(mode=ms.GRAPH_MODE)
+ms.set_device("CPU")
+slope = ops.Custom(lambda x, dy: 3 * x * x * dy, lambda x, _: x, lambda x, _: x, "pyfunc")
+
+
+class Cube(nn.Cell):
+    def __init__(self):
+        super().__init__()
+        same = lambda x: x
+        self.cube = ops.Custom(lambda x: x**3, same, same, "pyfunc", bprop=self.backward)
+
+    def backward(self, x, out, dout):
+        return (slope(x, dout),)
+
+    def construct(self, x):
+        return self.cube(x)
+
+
+x = ms.Tensor(np.array([1.0, 2.0, 3.0], np.float32))
+ones = ms.Tensor(np.ones(3, np.float32))
+print(ms.grad(Cube())(x))
+print(ops.GradOperation(sens_param=True)(Cube())(x, ones))
+"""
 
 
 def run(script: Path, folder: Path) -> str:
@@ -44,54 +69,45 @@ def run_whole(script: Path, folder: Path) -> subprocess.CompletedProcess[str]:
     return done
 
 
-@pytest.fixture
-def add_so(tmp_path):
-    """add.so, built with the document's command."""
-    command = ["g++", "--shared", "-fPIC", "-o", str(tmp_path / "add.so"), str(SEEDS / "add.cc")]
-    subprocess.run(command, check=True)
-    return tmp_path / "add.so"
+def saved(folder: Path, language: str, *marks: str) -> Path:
+    """Returns a script of the documents, in a file."""
+    path = folder / "script.py"
+    path.write_text(seed(language, *marks))
+    return path
 
 
 def test_pyfunc_add(tmp_path):
-    assert run(SEEDS / "custom_pyfunc.py", tmp_path) == SUM
+    assert run(saved(tmp_path, "python", 'func_type="pyfunc"', "def add("), tmp_path) == SUM
 
 
-def test_aot_add_prints_the_documented_result(add_so):
+def test_aot_add_prints_the_documented_result(tmp_path):
     # The kernel reads nparam entries of a two-dimensional shape; real MindSpore 2.7.2 prints zeros.
-    assert run(SEEDS / "custom_aot.py", add_so.parent) == SUM
-
-
-# At every run the guide's own last lines, below, which are of the same parts.
-@pytest.mark.slow
-def test_pyfunc_gradient(tmp_path):
-    assert run(SEEDS / "pyfunc_grad.py", tmp_path) == GRADIENT
+    script = saved(tmp_path, "python", "./add.so:CustomAdd", 'device_target="CPU"')
+    (tmp_path / "add.cc").write_text(seed("cpp", "int CustomAdd(", "decltype"))
+    subprocess.run(["g++", "--shared", "-fPIC", "-o", "add.so", "add.cc"], cwd=tmp_path, check=True)
+    assert run(script, tmp_path) == SUM
 
 
 @pytest.mark.parametrize(
     "mode", [pytest.param("GRAPH_MODE", marks=pytest.mark.slow), "PYNATIVE_MODE"]
 )
-def test_pyfunc_gradient_by_grad_operation_with_sens(tmp_path, mode):
-    text = (SEEDS / "pyfunc_grad.py").read_text().replace("GRAPH_MODE", mode)
-    plain = "    dx = ms.grad(Net())(ms.Tensor(x))\n"
-    assert plain in text
-    # The last lines of the guide's own gradient script, whose kernels are akg.
-    with_sens = (
-        "    sens = np.array([1.0, 1.0, 1.0]).astype(np.float32)\n"
-        "    dx = ops.GradOperation(sens_param=True)(Net())(ms.Tensor(x), ms.Tensor(sens))\n"
-    )
-    script = tmp_path / "sens.py"
-    script.write_text(text.replace(plain, with_sens))
-    assert run(script, tmp_path) == GRADIENT
+def test_gradients_of_a_pyfunc(tmp_path, mode):
+    script = tmp_path / "cube.py"
+    script.write_text(CUBE.replace("GRAPH_MODE", mode))
+    assert run(script, tmp_path) == "[ 3. 12. 27.]\n[ 3. 12. 27.]\n"
+
+
+TBE = ("python", 'func_type="tbe"')
 
 
 # At every run the script runs with two calls, below.
 @pytest.mark.slow
 def test_tbe_add(tmp_path):
-    assert run(SEEDS / "custom_tbe.py", tmp_path) == SUM
+    assert run(saved(tmp_path, *TBE), tmp_path) == SUM
 
 
 def test_tbe_add_says_once_that_there_is_no_ascend(tmp_path):
-    text = (SEEDS / "custom_tbe.py").read_text()
+    text = seed(*TBE)
     call = "    output = op(Tensor(x0), Tensor(x1))\n"
     assert call in text
     script = tmp_path / "twice.py"
@@ -111,19 +127,20 @@ def test_tbe_add_says_once_that_there_is_no_ascend(tmp_path):
 
 
 def test_akg_add(tmp_path):
-    assert run(SEEDS / "akg_add.py", tmp_path) == SUM
+    assert run(saved(tmp_path, "python", 'func_type="akg"', "def add("), tmp_path) == SUM
 
 
 # The pages of three releases differ in words.
 @pytest.mark.parametrize(
-    "name",
+    "marks",
     [
-        *(pytest.param(f"akg_grad_{n}", marks=pytest.mark.slow) for n in (16, 22)),
-        "akg_grad_23",
+        pytest.param(("sens_param", "context.GRAPH_MODE"), id="1.6", marks=pytest.mark.slow),
+        pytest.param(("Forward computation of",), id="2.2", marks=pytest.mark.slow),
+        pytest.param(("ms.grad(", "自定义算子正向实现"), id="2.3"),
     ],
 )
-def test_akg_gradient(tmp_path, name):
-    script = SEEDS / f"{name}.py"
+def test_akg_gradient(tmp_path, marks):
+    script = saved(tmp_path, "python", "y[i0] = y[i0] * y[i0]", *marks)
     done = run_whole(script, tmp_path)
     assert done.stdout == GRADIENT
     # The documents' forward kernel reads its output before it writes it.
@@ -138,31 +155,5 @@ def test_aicpu_dropout(tmp_path):
     # The library of the script's name comes with msops; one channel is kept or dropped.
     kept = "[[[[2. 2. 2.]\n   [2. 2. 2.]]]]", "[[[[ True  True  True]\n   [ True  True  True]]]]"
     dropped = "[[[[0. 0. 0.]\n   [0. 0. 0.]]]]", "[[[[False False False]\n   [False False False]]]]"
-    printed = run(SEEDS / "custom_aicpu.py", tmp_path)
+    printed = run(saved(tmp_path, "python", 'func_type="aicpu"'), tmp_path)
     assert printed in [f"output:  {y}\nmask:  {mask}\n" for y, mask in (kept, dropped)]
-
-
-@pytest.fixture(scope="module")
-def folder_of_an_extension(tmp_path_factory):
-    """A folder with the sources of function_grad.py, which are built once for all modes."""
-    folder = tmp_path_factory.mktemp("extension")
-    (folder / "custom_src").symlink_to(SEEDS / "custom_src")
-    return folder
-
-
-# An extension takes long to compile; at every run that of docs/guides/extension.md does, which is
-# of the same parts.
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", [None, "GRAPH_MODE", "PYNATIVE_MODE"])
-def test_function_of_an_extension(folder_of_an_extension, mode):
-    text = (SEEDS / "function_grad.py").read_text()
-    if mode is not None:
-        text = text.replace("class MyNet", f"ms.set_context(mode=ms.{mode})\n\nclass MyNet")
-    script = folder_of_an_extension / "function_grad.py"
-    script.write_text(text)
-    assert run(script, folder_of_an_extension) == (
-        "out: 12.0\n"
-        "grads[0]: (Tensor(shape=[], dtype=Float32, value= 6), "
-        "Tensor(shape=[], dtype=Float32, value= 4))\n"
-        "grads[1]: (Tensor(shape=[], dtype=Float32, value= 6),)\n"
-    )

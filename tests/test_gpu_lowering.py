@@ -26,7 +26,7 @@ from msops.ops import CustomRegOp, DataType
 sys.path.insert(0, str(ROOT / "gpu"))
 from checks_report import Row, print_report
 from checks_table import CHECKS, KERNELS, Check
-from run_checks import TUTORIAL, TUTORIAL_BUILD, run_check
+from run_checks import SCRIPT, SCRIPT_BUILD, run_check
 
 needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
 DEVICE_CHECKS = [check for check in CHECKS if check.symbols]
@@ -239,7 +239,7 @@ def test_a_row_is_printed_before_the_next_check_runs(capsys: pytest.CaptureFixtu
 
 
 @needs_nvcc
-def test_the_tutorials_kernel_compiles_with_its_documents_command(tmp_path: Path) -> None:
-    shutil.copytree(TUTORIAL, tmp_path, dirs_exist_ok=True)
-    subprocess.run(TUTORIAL_BUILD, cwd=tmp_path, check=True)
-    assert (tmp_path / "add.so").is_file()
+def test_the_scripts_kernel_compiles_with_its_command(tmp_path: Path) -> None:
+    shutil.copytree(SCRIPT, tmp_path, dirs_exist_ok=True)
+    subprocess.run(SCRIPT_BUILD, cwd=tmp_path, check=True)
+    assert (tmp_path / "affine.so").is_file()
