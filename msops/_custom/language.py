@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 import contextlib
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeAlias
 
@@ -152,13 +153,18 @@ def likely(condition: Any) -> Any:
 
 
 def min(*values: Any) -> Any:
-    """Returns the least of numbers, or a NaN if one is."""
-    return _first_nan(values, builtins.min(*values))
+    """Returns the least of numbers, -0 before 0, or a NaN if one is."""
+    return _first_nan(values, builtins.min(*values, key=_with_sign))
 
 
 def max(*values: Any) -> Any:
-    """Returns the greatest of numbers, or a NaN if one is."""
-    return _first_nan(values, builtins.max(*values))
+    """Returns the greatest of numbers, 0 before -0, or a NaN if one is."""
+    return _first_nan(values, builtins.max(*values, key=_with_sign))
+
+
+def _with_sign(value: Any) -> tuple[Any, bool]:
+    """Returns what orders numbers, with -0 before 0."""
+    return value, math.copysign(1.0, value) > 0
 
 
 def _first_nan(values: Iterable[Any], otherwise: Any) -> Any:

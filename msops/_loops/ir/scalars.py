@@ -206,6 +206,11 @@ def _rounded(function: Callable[..., Value], dtype: str) -> Callable[..., Value]
 _FLOAT_BINARY: dict[str, Callable[[Value, Value], Value]] = {
     "floordiv": np.floor_divide,
     "mod": np.remainder,
-    "min": lambda a, b: a if a != a or a < b else b,
-    "max": lambda a, b: a if a != a or a > b else b,
+    "min": lambda a, b: a if a != a or a < b or _is_minus_zero(a, b) else b,
+    "max": lambda a, b: a if a != a or a > b or _is_minus_zero(b, a) else b,
 }
+
+
+def _is_minus_zero(a: Value, b: Value) -> bool:
+    """Returns whether the first of equal numbers is -0: it is less than 0 for `min` and `max`."""
+    return bool(a == b == 0 and np.signbit(a))

@@ -288,7 +288,11 @@ class Values:
             if op in ("min", "max") and isinstance(expr.right, Const):
                 # A compiler knows that a constant is not NaN, which is tested of the first operand.
                 left, right = right, left
-            return self.rounded(self._float_binary(op, left, right, computed(dtype)), dtype)
+            text = self._float_binary(op, left, right, computed(dtype))
+            if op == "max" and any(map(_is_zero, (expr.left, expr.right))):
+                # The instruction gives -0 for it; other zeros are left as they come.
+                text = f"({text} + {self.constant(0.0, computed(dtype))})"
+            return self.rounded(text, dtype)
         return self._integer_binary(expr, left, right)
 
     def _fits_lanes(self, comparison: Binary) -> bool:
@@ -703,3 +707,7 @@ def _is_call(part: Expr) -> bool:
         case Binary(op="pow"):
             return is_float(part.dtype)
     return False
+
+
+def _is_zero(expr: Expr) -> bool:
+    return isinstance(expr, Const) and expr.value == 0 and not math.copysign(1, expr.value) < 0

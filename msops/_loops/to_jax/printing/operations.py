@@ -110,7 +110,12 @@ def _float_mod(x: Array, y: Array) -> Array:
     """
     remainder = lax.rem(x, y)
     wrong = _differ_in_sign(remainder, y)
-    return lax.select(wrong, lax.add(remainder, y), remainder)
+    found = lax.select(wrong, lax.add(remainder, y), remainder)
+    return lax.select(lax.eq(remainder, like(x, 0)), _zero_with_sign(y), found)
+
+
+def _zero_with_sign(sign: Array) -> Array:
+    return lax.mul(lax.sign(sign), like(sign, 0))
 
 
 @_float_mod.defjvp
@@ -128,6 +133,8 @@ def _float_floordiv(x: Array, y: Array) -> Array:
     quotient = lax.div(lax.sub(x, remainder), y)
     lower = _differ_in_sign(remainder, y)
     quotient = lax.select(lower, lax.sub(quotient, one), quotient)
+    signed_zero = _zero_with_sign(lax.mul(lax.sign(x), lax.sign(y)))
+    quotient = lax.select(lax.eq(quotient, zero), signed_zero, quotient)
     return lax.select(lax.eq(y, zero), lax.div(x, y), lax.round(quotient))
 
 
@@ -218,6 +225,12 @@ def _integer_abs(x: Array) -> Array:
     return lax.select(lax.lt(x, like(x, 0)), lax.neg(x), x)
 
 
+def _float_sign(x: Array) -> Array:
+    """Returns -1, 0 or 1, or NaN of NaN; XLA's own keeps -0."""
+    zero = like(x, 0)
+    return lax.select(lax.eq(x, zero), zero, lax.sign(x))
+
+
 def unary(op: str) -> Callable[[Array], Array]:
     """Returns the lax function of a `Unary`."""
     return lax.neg if op == "neg" else lax.bitwise_not
@@ -236,6 +249,8 @@ def call(function: str, dtype: str) -> Callable[..., Array]:
     """Returns the JAX function of a `FunctionCall` on arguments of a dtype."""
     if function == "abs" and not is_float(dtype):
         return _integer_abs
+    if function == "sign" and is_float(dtype):
+        return _float_sign
     row = FUNCTIONS[function]
     form = row.jax or f"lax.{function}"
     run = _named(form) if is_name(form) else _formula(form, row.arguments, dtype)

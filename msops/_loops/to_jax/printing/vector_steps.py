@@ -7,10 +7,12 @@ from collections.abc import Sequence
 from functools import reduce
 
 import jax
+import numpy as np
 from jax import lax
 
 from msops._base.dtypes import as_dtype
 from msops._loops.ir.nodes import Const
+from msops._loops.ir.operators import is_float
 from msops._loops.to_jax.printing.contractions import contract, narrow_factors
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate, guarded
@@ -44,6 +46,8 @@ def execute(step: VectorStep, env: Environment) -> Contents:
             return filled or store(nest.store, evaluate(nest.store.value, env), None, env)
         case Reduce(op=op, value=value, over=over):
             result = reduce_expression(op, value, over, env)
+            if not over and op == "add" and is_float(value.dtype):
+                result = _added(env.contents[nest.store.buffer], result, env)
             if env.mask and set(env.mask.axes) & set(over):
                 # Masked terms have entered the result as the neutral element.
                 env = dataclasses.replace(env, masks=())
@@ -57,6 +61,13 @@ def execute(step: VectorStep, env: Environment) -> Contents:
             return store(nest.store, accumulate(step, env), None, env)
         case Recur():
             return store(nest.store, recur(step, env), None, env)
+
+
+def _added(old: Contents, value: Value, env: Environment) -> Value:
+    """Returns a term of a sum; as 0 + -0 is 0, it is not -0 where it is added to zeros."""
+    if not isinstance(old, Uniform) or old.value or np.signbit(old.value):
+        return value
+    return env.compute("add", lax.add, value, Value(old.value, ()))
 
 
 def _product(step: Contract | Convolve, env: Environment) -> Value:

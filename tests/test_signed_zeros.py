@@ -1,0 +1,188 @@
+"""Zeros have the sign that they have by the rules, in all forms of a kernel and as Python."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from loop_ir import interpret, parse_kernel
+
+import msops
+from msops import ops
+from msops.lang import (
+    abs,
+    ceil,
+    floor,
+    int8,
+    int16,
+    int32,
+    int64,
+    max,
+    min,
+    output_tensor,
+    round,
+    sign,
+    tanh,
+    trunc,
+    uint8,
+    uint32,
+)
+
+SIZES = (1, 5, 16, 37)
+
+
+def run(kernel: Any, form: str, *arrays: np.ndarray) -> np.ndarray:
+    """Returns what a kernel computes in a form, "xla" or "native"."""
+    op = msops.Custom(kernel, func_type="akg", compile_attrs={"lower": form})
+    with jax.enable_x64(True):
+        return np.asarray(op(*arrays))
+
+
+def by_int32(x):
+    y = output_tensor((8, x.shape[1]), x.dtype)
+    for i in range(x.shape[1]):
+        y[0, i] = x.dtype.type(int32(x[0, i]))
+        y[1, i] = x.dtype.type(int32(x[0, i])) * 3.0
+        k = int32(x[0, i])
+        y[2, i] = x.dtype.type(k)
+        y[3, i] = 2.0 * x.dtype.type(int32(0.5 * x[0, i]))
+        y[4, i] = x.dtype.type(int32(x[0, i])) if x[0, i] < 3.0 else 0.5
+        y[5, i] = x.dtype.type(int32(min(max(x[0, i], -100.0), 100.0)))
+        y[6, i] = min(x.dtype.type(int32(x[0, i])), 7.0)
+        y[7, i] = x.dtype.type(int64(x[0, i]))
+    return y
+
+
+def by_others(x):
+    y = output_tensor((6, x.shape[1]), x.dtype)
+    for i in range(x.shape[1]):
+        y[0, i] = x.dtype.type(int8(x[0, i]))
+        y[1, i] = x.dtype.type(int16(x[0, i])) * 3.0
+        y[2, i] = x.dtype.type(int32(int8(x[0, i])))
+        y[3, i] = x.dtype.type(uint8(x[0, i]))
+        y[4, i] = x.dtype.type(uint32(x[0, i]))
+        y[5, i] = x.dtype.type(int32(int64(x[0, i])))
+    return y
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("kernel", [by_int32, by_others])
+def test_floats_that_were_integers_are_no_minus_zero(kernel: Any, dtype: str) -> None:
+    for size in SIZES:
+        x = np.resize(np.array([-0.25, -0.0, 2.5, -0.75, -1.5, 0.25, -0.5], dtype), (1, size))
+        got = run(kernel, "native", x)
+        zeros = got == 0
+        assert zeros.any()
+        assert not np.signbit(got[zeros]).any(), size
+        np.testing.assert_array_equal(got[0], np.trunc(x[0]))
+
+
+def of_pairs(a, b):
+    y = output_tensor((6, a.shape[0]), a.dtype)
+    for i in range(a.shape[0]):
+        y[0, i] = a[i] % b[i]
+        y[1, i] = a[i] // b[i]
+        y[2, i] = a[i] + b[i]
+        y[3, i] = a[i] - b[i]
+        y[4, i] = a[i] * b[i]
+        y[5, i] = a[i] / b[i]
+    return y
+
+
+def of_numbers(a):
+    y = output_tensor((16, a.shape[0]), a.dtype)
+    for i in range(a.shape[0]):
+        y[0, i] = a[i] + 0.0
+        y[1, i] = 0.0 + a[i]
+        y[2, i] = 0.0 - a[i]
+        y[3, i] = -a[i]
+        y[4, i] = abs(a[i])
+        y[5, i] = sign(a[i])
+        y[6, i] = floor(a[i])
+        y[7, i] = ceil(a[i])
+        y[8, i] = trunc(a[i])
+        y[9, i] = round(a[i])
+        y[10, i] = a[i] % 3.0
+        y[11, i] = a[i] // 3.0
+        y[12, i] = max(a[i], 0.0)
+        y[13, i] = max(0.0, a[i])
+        y[14, i] = min(a[i], 0.0)
+        y[15, i] = min(0.0, a[i])
+    return y
+
+
+def added(a):
+    y = output_tensor(a.shape, a.dtype)
+    for i in range(a.shape[0]):
+        y[i] += a[i]
+    return y
+
+
+def extremes(a, b):
+    y = output_tensor((2, a.shape[0]), a.dtype)
+    for i in range(a.shape[0]):
+        y[0, i] = min(a[i], b[i])
+        y[1, i] = max(a[i], b[i])
+    return y
+
+
+NUMBERS = [0.0, -0.0, 3.0, -3.0, -0.25, 0.25, 7.5, -6.0, np.inf, -np.inf, np.nan]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    ("kernel", "form"),
+    [
+        *itertools.product((of_pairs, of_numbers, added), ("xla", "native")),
+        # C compares: of 0 and -0 it gives either one.
+        (extremes, "xla"),
+    ],
+)
+def test_forms_and_python_agree_in_signs(kernel: Any, form: str, dtype: str) -> None:
+    pairs = np.array(list(itertools.product(NUMBERS, NUMBERS)), dtype).T
+    inputs = (
+        [np.array(NUMBERS, dtype)] if kernel in (of_numbers, added) else list(map(np.copy, pairs))
+    )
+    with np.errstate(all="ignore"):
+        want = ops.kernel(kernel)(*inputs)
+    got = run(kernel, form, *inputs)
+    np.testing.assert_allclose(got, want, 1e-6)
+    are_numbers = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got)[are_numbers], np.signbit(want)[are_numbers])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_interpreter_has_the_zeros_of_python(dtype: str) -> None:
+    a, b = (np.array(column, dtype) for column in zip(*[(0.0, -0.0), (-0.0, 0.0)], strict=True))
+    kernel = parse_kernel(f"""kernel zeros(a: {dtype}[2], b: {dtype}[2]) -> (low, high, s) {{
+      buffer low: {dtype}[2]
+      buffer high: {dtype}[2]
+      buffer s: {dtype}[2]
+      parallel i in 0 .. 2 {{
+        low[i] = min(a[i], b[i])
+        high[i] = max(a[i], b[i])
+        s[i] = sign(a[i])
+      }}
+    }}""")
+    low, high, signs = interpret(kernel, [a, b])
+    assert np.signbit(low).all()
+    assert not np.signbit(high).any()
+    assert not np.signbit(signs).any()
+
+
+def hyperbolic(a):
+    y = output_tensor(a.shape, a.dtype)
+    for i in range(a.shape[0]):
+        y[i] = tanh(a[i])
+    return y
+
+
+def test_tanh_is_1_from_the_same_number_on() -> None:
+    a = np.concatenate([np.linspace(7.9, 9.5, 20001), [np.inf]]).astype("float32")
+    a = np.concatenate([a, -a, [np.float32(np.nan)]])
+    raised, native = (run(hyperbolic, form, a) for form in ("xla", "native"))
+    np.testing.assert_array_equal(np.abs(raised) == 1, np.abs(native) == 1)
+    np.testing.assert_array_equal(np.isnan(native), np.isnan(a))
