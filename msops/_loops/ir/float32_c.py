@@ -5,7 +5,7 @@ change more than these functions. In a large loop gcc would leave some as calls,
 out of vectors: so they are inlined always. The table of functions names the code of a function;
 each `ms_` name in it is another function of this module, which is printed before it.
 
-exp and log are within 1 ulp, tanh within 3 and erf within 6 (XLA's tanh within 5, its erf within
+exp and log are within 1 ulp, tanh within 4 and erf within 6 (XLA's tanh within 5, its erf within
 6). Coefficients of log: S. L. Moshier, Cephes Mathematical Library, single/logf.c; the others are
 minimax approximations of the smallest relative error. log(2) is two constants, of which the first
 has few bits: its product with an integer is exact.
