@@ -160,11 +160,25 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         "Custom 'sin': expected a bool for stateful; got 'no'.\n"
         "See the docstring of Custom for what it does.",
     ),
-    "list of numbers": (
-        lambda: aot("Copy")([1.0, 2.0]),
+    "list of an array and a number": (
+        lambda: aot("AddAll")([X, 2.0]),
         errors.ArgumentTypeError,
-        "Custom 'Copy': expected an array for element 0 of input 0; got the number 1.0.\n"
-        "A list is an input of several arrays; make one array of numbers: jnp.array([1.0, 2.0]).",
+        "Custom 'AddAll': expected an array for element 1 of input 0; got the number 2.0.\n"
+        "A list is an input of several arrays, or one array of numbers: make an array of each "
+        "number, or of all.",
+    ),
+    "list of numbers of two types": (
+        lambda: aot("Multiply")(Tensor([1.0, 2.0]), [1, 2.0]),
+        errors.ArgumentTypeError,
+        "Custom 'Multiply': expected for input 1 numbers of one type, as MindSpore does; got "
+        "[1, 2.0].\nWrite all of them as floats, or all as ints.",
+    ),
+    "list of numbers where attributes go by name": (
+        lambda: aot("Multiply", attrs={"alpha": 0.5})(X, [1.0, 2.0]),
+        errors.ArgumentTypeError,
+        "Custom 'Multiply': expected arrays by position, and attributes by name; got [1.0, 2.0] by "
+        "position.\nPass an attribute as alpha=[1.0, 2.0], a number that is an input as "
+        "jnp.float32([1.0, 2.0]).",
     ),
     "size that XLA cannot count": (
         lambda: aot("Copy", [2**50, 2**13, 0])(X),

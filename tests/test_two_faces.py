@@ -464,9 +464,66 @@ def test_a_tuple_of_numbers_stays_one(mode: int) -> None:
     np.testing.assert_array_equal(gradient.asnumpy(), [2.0, 3.0])
 
 
-def test_a_tuple_of_numbers_is_nothing_to_a_kernel_in_c(mode: int) -> None:
-    with pytest.raises(errors.ArgumentTypeError, match="element 0 of input 1; got the number 1"):
-        aot("Multiply")(Tensor([1.0, 2.0]), (1, 2))
+# MindSpore 2.10.0 prints these, in PYNATIVE_MODE.
+@pytest.mark.parametrize(
+    ("numbers", "dtype"),
+    [
+        ([1, 2], "int64"),
+        ((1, 2), "int64"),
+        ([2**40], "int64"),
+        ([1.5, 2.5, 3.5], "float32"),
+        ([True, False], "bool"),
+        ([np.float32(1)], "float32"),
+    ],
+)
+def test_a_kernel_in_c_gets_a_list_of_numbers_as_one_array(
+    mode: int, tmp_path: Path, numbers: Any, dtype: str
+) -> None:
+    source = tmp_path / "copy.cc"
+    source.write_text(
+        "#include <cstdint>\n#include <cstring>\n"
+        'extern "C" int Copy(int n, void **p, int *ndims, int64_t **shapes, const char **dtypes,'
+        " void *, void *) {\n"
+        f'  if (n != 3 || std::strcmp(dtypes[1], "{dtype}") != 0 || ndims[1] != 1) return 1;\n'
+        f"  std::memcpy(p[2], p[1], shapes[1][0] * {np.dtype(dtype).itemsize});\n"
+        "  return 0;\n}\n"
+    )
+    asked: list[Any] = []
+
+    def out_shape(x: Any, numbers: Any) -> Any:
+        asked.append(numbers)
+        return [len(numbers)]
+
+    def out_dtype(x: Any, numbers: Any) -> Any:
+        asked.append(numbers)
+        return numbers[0]
+
+    def bprop(x: Any, numbers: Any, out: Any, dout: Any) -> Any:
+        return x * numbers[-1], numbers
+
+    net = WithNumber(Custom(f"{source}:Copy", out_shape, out_dtype, func_type="aot", bprop=bprop))
+    result = net(Tensor([1.0, 2.0]), numbers).asnumpy()
+    assert result.dtype == dtype
+    np.testing.assert_array_equal(result, numbers)
+    # It asks about each number.
+    assert asked == [
+        [[]] * len(numbers),
+        [getattr(ms, dtype.replace("bool", "bool_"))] * len(numbers),
+    ]
+    if dtype == "float32":
+        gradient = ms.grad(lambda x: net(x, numbers))(Tensor([1.0, 2.0])).asnumpy()
+        np.testing.assert_array_equal(gradient, np.float32([1, 2]) * numbers[-1])
+
+
+def test_a_list_of_numbers_beside_arrays_of_jax_is_one_array() -> None:
+    np.testing.assert_array_equal(aot("Multiply")(jnp.float32([1, 2]), [3.0, 4.0]), [3.0, 8.0])
+    copy = aot("Copy")
+    for numbers in ([1, 2], [1.5, 2], (True, False), [1]):
+        result = jax.jit(lambda numbers=numbers: copy(numbers))()
+        assert result.dtype == jnp.asarray(numbers).dtype
+        np.testing.assert_array_equal(result, numbers)
+    received = Custom(lambda x: x, lambda x: x, lambda x: x)([1, 2])
+    np.testing.assert_array_equal(received, [1, 2])
 
 
 @pytest.mark.parametrize("number", [2, 0.1, True, -0.0, 0.0], ids=repr)

@@ -174,15 +174,22 @@ def infer(
     """
     if not avals and call.given:
         who = f"{who}, called without arrays"
-    dtypes = [known_dtype(aval.dtype, f"input {i}", who) for i, aval in enumerate(avals)]
+    dtypes: list[Any] = [known_dtype(aval.dtype, f"input {i}", who) for i, aval in enumerate(avals)]
     if inference.out is not None:
         outputs = _infer_out(inference, inference.out, call, avals, who)
     elif not inference.has_outputs:
         outputs = NO_OUTPUTS
     else:
         answers: list[Answer | Asked] = []
+        shapes: list[Any] = [ShapeList(aval.shape) for aval in avals]
+        for position in call.numbers:
+            # MindSpore asks about each number of a list, and gives a kernel one array of them.
+            if len(shapes[position]) == 1:
+                count = shapes[position][0]
+                shapes[position] = [ShapeList(()) for _ in range(count)]
+                dtypes[position] = [dtypes[position]] * count
         for half, function, inputs in (
-            ("shape", inference.out_shape, [ShapeList(aval.shape) for aval in avals]),
+            ("shape", inference.out_shape, shapes),
             ("dtype", inference.out_dtype, dtypes),
         ):
             if function is None:

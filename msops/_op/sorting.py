@@ -6,6 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from msops._base.dtypes import DType, as_dtype
@@ -68,7 +69,10 @@ def sort_arguments(
 
 def _refuse_numbers(args: Sequence[Any], info: OpInfo, who: str) -> None:
     """Refuses a number by position where only the kernel's author knows what it is."""
-    number = next((value for value in args if type(value) in (bool, int, float)), None)
+    number = next(
+        (v for v in args if _is_number(v, False) or _is_list_of_numbers(v, False)),
+        None,
+    )
     if number is not None:
         name = next(iter(call_attribute_names(info)), "alpha")
         raise ArgumentTypeError.explained(
@@ -149,6 +153,11 @@ def _sort_by_op_info(
             paths, tree = jax.tree_util.tree_flatten_with_path(value)
             layout.append(tree)
             flat += [_as_leaf(leaf, path, position, tensors, who) for path, leaf in paths]
+        elif _is_list_of_numbers(value, tensors):
+            layout.append(None)
+            if tensors and not takes_trees:
+                numbers[len(flat)] = tuple(value)
+            flat.append(_as_one_array(value, f"input {position}", tensors, who))
         elif isinstance(value, (list, tuple)):
             layout.append(len(value))
             flat += [
@@ -235,6 +244,31 @@ def _as_mindspores_number(value: Any, what: str, who: str) -> np.generic:
     return np.int64(value)
 
 
+def _is_number(value: Any, tensors: bool) -> bool:
+    """Returns whether a value is a number of Python; on MindSpore's face also one of numpy."""
+    return isinstance(value, _NUMBERS) if tensors else type(value) in (bool, int, float, complex)
+
+
+def _is_list_of_numbers(value: Any, tensors: bool) -> bool:
+    """Returns whether a value is a list or a tuple of numbers, which is one array."""
+    is_list = isinstance(value, (list, tuple)) and bool(value)
+    return is_list and all(_is_number(item, tensors) for item in value)
+
+
+def _as_one_array(value: Sequence[Any], what: str, tensors: bool, who: str) -> Any:
+    """Returns a list of numbers as the array that MindSpore, or JAX, makes of it."""
+    if not tensors:
+        return jnp.asarray([as_array(item, what, who) for item in value])
+    items = [_as_mindspores_number(item, what, who) for item in value]
+    if len({item.dtype for item in items}) > 1:
+        raise ArgumentTypeError.explained(
+            who,
+            f"expected for {what} numbers of one type, as MindSpore does; got {value!r}",
+            "Write all of them as floats, or all as ints.",
+        )
+    return np.array(items)
+
+
 def _count_tensors(args: Sequence[Any], info: OpInfo | None, who: str, known: int | None) -> int:
     """Returns how many leading arguments are tensors, or lists of tensors."""
     if info is None or info.by_name or not call_attribute_names(info):
@@ -275,13 +309,13 @@ def _is_tensor_argument(value: Any) -> bool:
 
 
 def _as_element(value: Any, what: str, who: str) -> Any:
-    """Returns an element of a list input, which holds arrays: a list of numbers is an array."""
+    """Returns an element of a list input that holds arrays."""
     if isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic):
         raise ArgumentTypeError.explained(
             who,
             f"expected an array for {what}; got the number {value!r}",
-            "A list is an input of several arrays; make one array of numbers: "
-            "jnp.array([1.0, 2.0]).",
+            "A list is an input of several arrays, or one array of numbers: make an array of each "
+            "number, or of all.",
         )
     return as_array(value, what, who)
 
