@@ -4,9 +4,10 @@ Each function wraps one mechanism of JAX, so a new JAX needs changes in this pac
 `partitioning` is not imported here, because only programs over several devices need it.
 
 May import: no other room.
-Modules: division, ffi, lowering, partitioning, primitives, processes, sub_byte, values.
+Modules: division, effects, ffi, lowering, partitioning, primitives, processes, sub_byte, values.
 """
 
+from msops._jax_seam.effects import RunsForEffect
 from msops._jax_seam.ffi import (
     custom_call,
     ffi_version,
@@ -22,7 +23,6 @@ from msops._jax_seam.lowering import (
 )
 from msops._jax_seam.primitives import (
     PLATFORMS,
-    RunsForEffect,
     explain_forward_mode,
     forget_primitive,
     hold_weakly,

@@ -25,34 +25,6 @@ PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 """JAX's names of the platforms an op has a lowering rule for."""
 
 
-class RunsForEffect(effects.Effect):
-    """Marks an op whose calls may be neither merged, dropped nor recomputed.
-
-    JAX prints it when it refuses the op (inside `jax.checkpoint`, say), so its text is the advice.
-    """
-
-    def __init__(self, advice: str):
-        self._advice = advice
-
-    def __repr__(self) -> str:
-        return self._advice
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RunsForEffect) and self._advice == other._advice
-
-    def __hash__(self) -> int:
-        return hash(self._advice)
-
-
-# Not remat_allowed_effects: a recomputed effect would happen twice.
-for _allowed in (
-    effects.lowerable_effects,
-    effects.control_flow_allowed_effects,
-    effects.custom_derivatives_allowed_effects,
-):
-    _allowed.add_type(RunsForEffect)
-
-
 class _NotOurs(logging.Filter):
     """Keeps errors of ours out of JAX's callback log: they reach the caller as exceptions."""
 

@@ -48,13 +48,16 @@ def attach_forward_mode(
     differentiable = jax.custom_jvp(forward)
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        # The differentiable op, not `forward`: its derivatives may be wanted again.
-        results = differentiable(*primals)
         live = tuple(
             i
             for i, (primal, tangent) in enumerate(zip(primals, tangents, strict=True))
             if is_inexact(primal) and not isinstance(tangent, SymbolicZero)
         )
+        whole = _rule_that_calls(operator)
+        if live and whole is not None:
+            return _apply_rule(whole, operator, call, primals, {i: tangents[i] for i in live})
+        # The differentiable op, not `forward`: its derivatives may be wanted again.
+        results = differentiable(*primals)
         pushed: Any = None
         if live and any(map(is_inexact, results)):
             push = _push if operator.definition.bprop is None else _linear.bind
@@ -82,6 +85,10 @@ def tangent_rule(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _tangents_alone(rule: Callable[..., Any], primals: Any, tangents: Any, out: Any) -> Any:
+    return _out_and_tangents(rule, primals, tangents)[1]
+
+
+def _out_and_tangents(rule: Callable[..., Any], primals: Any, tangents: Any) -> Sequence[Any]:
     answer = rule(primals, tuple(map(_with_zeros, primals, tangents)))
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
         raise GradientTypeError.explained(
@@ -89,7 +96,46 @@ def _tangents_alone(rule: Callable[..., Any], primals: Any, tangents: Any, out: 
             f"expected (out, tangent_out); got {type(answer).__name__}",
             "Return what the op returns, and its tangent in the same structure.",
         )
-    return answer[1]
+    return answer
+
+
+def _rule_that_calls(operator: BoundOp) -> Callable[..., Any] | None:
+    """Returns the rule in the form of `jax.custom_jvp` of an op with an effect, if it has one.
+
+    It calls the op itself: a call beside it would double the effect.
+    """
+    rule = operator.definition.options.jvp
+    if rule is None or not operator.has_effect or not isinstance(rule.function, functools.partial):
+        return None
+    return rule.function.args[0] if rule.function.func is _tangents_alone else None
+
+
+def _apply_rule(
+    rule: Callable[..., Any],
+    operator: BoundOp,
+    call: Call,
+    primals: Sequence[Any],
+    tangents: dict[int, Any],
+) -> tuple[Any, Any]:
+    """Returns results and tangents, both from a rule in the form of `jax.custom_jvp`."""
+    outputs = operator.outputs(call, [jax.typeof(primal) for primal in primals])
+    said: list[Any] = []
+
+    def tangents_of(primals: Any, tangents: Any, out: Any) -> Any:
+        said[:] = _out_and_tangents(rule, primals, tangents)
+        return said[1]
+
+    with call.face():
+        # For the structure and dtypes of what it returns.
+        shown = [jnp.zeros(struct.shape, struct.dtype) for struct in outputs.structs]
+        pushed = iter(ask_rule(tangents_of, operator, call, primals, shown, tangents))
+        rule_name = f"jvp of {operator.who}"
+        values = outputs.unpack(unwrap(said[0])) or ()
+        results = [
+            check_entry(value, struct, f"for output {index}", rule_name, "result")
+            for index, (value, struct) in enumerate(zip(values, outputs.structs, strict=True))
+        ]
+    return results, [_tangent_of(result, pushed) for result in results]
 
 
 def _with_zeros(primal: Any, tangent: Any) -> Any:

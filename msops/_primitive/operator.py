@@ -245,8 +245,9 @@ def _abstract_eval(*avals: Any, operator: Operator, call: Call) -> Any:
 def _effect_of(operator: Operator) -> seam.RunsForEffect:
     reason = "is stateful" if operator.definition.options.stateful else "has no output"
     return seam.RunsForEffect(
-        f"{operator.who} {reason}: it runs once per call, so it cannot be recomputed. Move "
-        "the call out of jax.checkpoint"
+        operator.who,
+        f"{reason}: it runs once per call, so it cannot be recomputed. Move the call out of "
+        "jax.checkpoint",
     )
 
 

@@ -115,7 +115,8 @@ def _differentiable(operator: Operator, call: Call) -> Function:
         from msops._primitive.reverse_mode import attach_vjp
 
         return attach_vjp(forward, vjp[0].function, vjp[1].function, call, outputs, operator.who)
-    if bprop is None:
+    # Without results a rule would have nothing to differentiate.
+    if bprop is None or not definition.inference.has_outputs:
         return forward
     from msops._primitive.reverse_mode import attach_bprop
 

@@ -1,0 +1,271 @@
+"""Calls of an op with effects are never lost and never doubled, or the op is refused by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from jax import lax
+from quick_cases import in_turn
+
+from msops import Custom, errors
+
+X = jnp.float32(1)
+SOURCE = """
+#include <cstdint>
+static float seen[64];
+static int count;
+extern "C" int Note(int, void **p, int *, int64_t **, const char **, void *, void *) {
+  if (count < 64) seen[count++] = *static_cast<float *>(p[0]);
+  *static_cast<float *>(p[1]) = *static_cast<float *>(p[0]);
+  return 0;
+}
+extern "C" int Drain(int, void **p, int *, int64_t **, const char **, void *, void *) {
+  float *out = static_cast<float *>(p[1]);
+  out[0] = count;
+  for (int i = 0; i < count; ++i) out[i + 1] = seen[i];
+  count = 0;
+  return 0;
+}
+"""
+
+
+def first(x: Any) -> Any:
+    return x
+
+
+class Noting:
+    """An op that notes its argument, and what it noted."""
+
+    def __init__(self, op: Custom, drain: Callable[[], list[float]]):
+        self.op = op
+        self._drain = drain
+
+    def calls(self) -> list[float]:
+        jax.effects_barrier()
+        return self._drain()
+
+
+def noting_in_python(**options: Any) -> Noting:
+    noted: list[float] = []
+
+    def note(x: np.ndarray) -> np.ndarray:
+        noted.append(float(x))
+        return x
+
+    def drain() -> list[float]:
+        found = list(noted)
+        noted.clear()
+        return found
+
+    return Noting(Custom(note, first, first, **{"stateful": True, **options}), drain)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("effects") / "note.cc"
+    path.write_text(SOURCE)
+    return path
+
+
+def noting_in_cpp(source: Path, **options: Any) -> Noting:
+    drain = Custom(f"{source}:Drain", [65], np.float32, stateful=True)
+
+    def drained() -> list[float]:
+        found = np.asarray(drain(X))
+        return found[1 : 1 + int(found[0])].tolist()
+
+    return Noting(Custom(f"{source}:Note", first, first, **{"stateful": True, **options}), drained)
+
+
+@pytest.fixture(params=["python", "cpp", "vjp", "jvp"])
+def noting(request: pytest.FixtureRequest, source: Path) -> Iterator[Noting]:
+    gradient = {"bprop": lambda x, out, dout: (dout,)}
+    if request.param == "cpp":
+        made = noting_in_cpp(source, **gradient)
+    elif request.param == "python":
+        made = noting_in_python(**gradient)
+    else:
+        made = noting_in_python()
+        op = made.op
+        if request.param == "vjp":
+            op.def_vjp(lambda x: (op(x), ()), lambda residuals, dout: (dout,))
+        else:
+            op.def_jvp(lambda primals, tangents: (op(*primals), tangents[0]))
+    yield made
+    made.calls()
+
+
+def unused(op: Callable[..., Any], x: Any) -> Any:
+    op(x)
+    return x
+
+
+def programs(op: Callable[..., Any]) -> dict[str, tuple[Callable[[Any], Any], list[float]]]:
+    """Programs that call the op, by name, with the values it gets."""
+
+    def body(carry: Any, i: Any) -> Any:
+        op(carry + i)
+        return carry, None
+
+    def in_while(x: Any) -> Any:
+        lax.while_loop(lambda c: c < 4, lambda c: unused(op, c) + 1, lax.stop_gradient(x))
+        return x
+
+    steps = jnp.arange(3.0)
+    three = [1.0, 2.0, 3.0]
+    return {
+        "call": (lambda x: unused(op, x), [1.0]),
+        "used": (lambda x: op(x) * x, [1.0]),
+        "jit": (lambda x: unused(jax.jit(op), x), [1.0]),
+        "scan": (lambda x: lax.scan(body, x, steps)[0], three),
+        "outputs of scan": (lambda x: lax.scan(lambda c, i: (c, op(c + i)), x, steps)[0], three),
+        "fori_loop": (
+            lambda x: unused(lambda v: lax.fori_loop(0, 3, lambda i, c: op(c) + 1, v), x),
+            three,
+        ),
+        "unused in fori_loop": (
+            lambda x: lax.fori_loop(0, 3, lambda i, c: body(c, i * 1.0)[0], x),
+            three,
+        ),
+        "while_loop": (in_while, three),
+        "cond": (lambda x: lax.cond(x > 0, lambda y: unused(op, y), lambda y: y, x), [1.0]),
+        "result of cond": (
+            lambda x: unused(lambda v: lax.cond(v > 0, op, lambda y: y, v), x),
+            [1.0],
+        ),
+        "switch": (lambda x: unused(lambda v: lax.switch(1, [lambda y: y, op], v), x), [1.0]),
+        "cond in scan": (
+            lambda x: lax.scan(
+                lambda c, i: (
+                    lax.cond(i >= 0, lambda y: unused(op, y), lambda y: y, c + i) * 0 + c,
+                    None,
+                ),
+                x,
+                steps,
+            )[0],
+            three,
+        ),
+        "scan in scan": (
+            lambda x: lax.scan(lambda c, i: (lax.scan(body, c, i[None])[0], None), x, steps)[0],
+            three,
+        ),
+        "vmap": (lambda x: unused(jax.vmap(op), x + steps)[0], three),
+        "vmap of scan": (
+            lambda x: jax.vmap(lambda y: lax.scan(body, y, steps)[0])(x + steps[:2])[0],
+            [1.0, 2.0, 2.0, 3.0, 3.0, 4.0],
+        ),
+    }
+
+
+PROGRAMS = list(programs(first))
+TRANSFORMATIONS: dict[str, Callable[[Any], Any]] = {
+    "none": lambda f: f,
+    "jit": jax.jit,
+    "grad": jax.grad,
+    "jit of grad": lambda f: jax.jit(jax.grad(f)),
+    "value_and_grad": jax.value_and_grad,
+    "grad in scan": lambda f: (
+        lambda x: jax.grad(lambda y: lax.scan(lambda c, _: (c + f(y), None), 0.0, length=1)[0])(x)
+    ),
+}
+
+
+def pull_back_twice(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    def pulled(x: Any) -> Any:
+        _, pull = jax.vjp(f, x)
+        return pull(1.0), pull(2.0)
+
+    return pulled
+
+
+TRANSFORMATIONS["vjp called twice"] = pull_back_twice
+
+
+@pytest.mark.parametrize(("program", "transformation"), in_turn(PROGRAMS, TRANSFORMATIONS))
+def test_each_call_happens_once(program: str, transformation: str, noting: Noting) -> None:
+    function, expected = programs(noting.op)[program]
+    transformed = TRANSFORMATIONS[transformation](function)
+    if (program, transformation) == ("while_loop", "grad in scan"):
+        with pytest.raises(errors.BackendError, match="runs a while loop again"):
+            transformed(X)
+        expected = []
+    else:
+        jax.block_until_ready(transformed(X))
+    assert sorted(noting.calls()) == expected
+
+
+@pytest.mark.parametrize("program", ["call", "used", "scan", "unused in fori_loop", "cond"])
+def test_linearize_calls_once(program: str) -> None:
+    noting = noting_in_python()
+    noting.op.def_jvp(lambda primals, tangents: (noting.op(*primals), tangents[0]))
+    function, expected = programs(noting.op)[program]
+    _, push = jax.linearize(function, X)
+    assert sorted(noting.calls()) == expected
+    push(X)
+    assert noting.calls() == []
+
+
+def test_a_rule_that_calls_its_op_gives_result_and_tangent() -> None:
+    noting = noting_in_python()
+    noting.op.def_jvp(lambda primals, tangents: (noting.op(*primals), 3 * tangents[0]))
+    assert jax.jvp(noting.op, (X,), (X,)) == (1.0, 3.0)
+    assert noting.calls() == [1.0]
+
+
+@pytest.mark.parametrize("transform", [first, jax.jit, lambda f: jax.jit(jax.vmap(f))])
+def test_vmap_of_a_condition_that_differs_is_refused(transform: Any, noting: Noting) -> None:
+    def choose(x: Any) -> Any:
+        return lax.cond(x > 1, noting.op, lambda y: y, x)
+
+    x = jnp.arange(4.0).reshape(2, 2) if transform not in (first, jax.jit) else jnp.arange(4.0)
+    with pytest.raises(errors.BackendError, match="it is stateful, and jax"):
+        transform(jax.vmap(choose))(x)
+    assert noting.calls() == []
+    assert lax.map(choose, jnp.arange(4.0)).tolist() == [0, 1, 2, 3]
+    assert noting.calls() == [2.0, 3.0]
+
+
+def test_vmap_of_a_condition_that_all_elements_share_runs_one_branch() -> None:
+    noting = noting_in_python()
+    choose = jax.vmap(lambda flag, x: lax.cond(flag, noting.op, lambda y: -y, x), (None, 0))
+    choose(False, jnp.arange(2.0))
+    assert noting.calls() == []
+    choose(True, jnp.arange(2.0))
+    assert noting.calls() == [0.0, 1.0]
+
+
+def test_vmap_of_a_while_loop_that_differs_is_refused(noting: Noting) -> None:
+    def loop(limit: Any, x: Any) -> Any:
+        return lax.while_loop(
+            lambda c: c[0] < limit, lambda c: (c[0] + 1, noting.op(c[1])), (0.0, x)
+        )
+
+    with pytest.raises(errors.BackendError, match="until the last one is done"):
+        jax.vmap(loop)(jnp.arange(3.0), jnp.arange(3.0))
+    assert noting.calls() == []
+    jax.vmap(loop, (None, 0))(1.0, jnp.arange(3.0))
+    assert noting.calls() == [0.0, 1.0, 2.0]
+
+
+def test_the_derivative_of_a_while_loop_that_calls_is_refused() -> None:
+    noting = noting_in_python(forward=True, bprop=lambda x, out, dout: (dout,))
+
+    def loop(x: Any) -> Any:
+        return lax.while_loop(lambda c: c < 4, lambda c: noting.op(c) + 1, x)
+
+    with pytest.raises(errors.BackendError, match="runs a while loop again for its derivative"):
+        jax.linearize(loop, X)
+
+
+def test_an_op_without_outputs_is_called_once_under_grad() -> None:
+    noted: list[float] = []
+    op = Custom(lambda x: noted.append(float(x)), (), (), bprop=lambda x, out, dout: (x,))
+    assert jax.jit(jax.grad(lambda x: (op(x), x * x)[1]))(X) == 2
+    jax.effects_barrier()
+    assert noted == [1.0]
