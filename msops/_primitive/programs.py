@@ -16,6 +16,7 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import jax
@@ -28,6 +29,7 @@ from msops._op.call import Call
 from msops._op.definition import Definition
 from msops._op.traced import Function
 from msops._primitive.operator import Operator
+from msops._primitive.own_calls import RunningCalls
 
 Run = Callable[[Sequence[Any]], Any]
 """A compiled call: it gets a flat list of arrays."""
@@ -142,10 +144,26 @@ def _compile_here(operator: Operator, function: Callable[..., Any]) -> Run:
     once each of them runs a function that itself waits for JAX, nothing is left to compute what
     they wait for. So the caller waits for the inputs.
 
-    It is one function, as an eager call must cost what a jnp call costs.
+    `run` is one function, as an eager call must cost what a jnp call costs.
     """
-    compiled = jax.jit(function)
+    compiled: Any = jax.jit(function)
     waits = operator.runs_on_host
+    running = RunningCalls(operator.who)
+
+    def run_on_host(flat: Sequence[Any]) -> Any:
+        if running.by_thread:
+            running.await_first(flat)
+        thread, own = threading.get_ident(), SimpleNamespace(arrays=flat, calls_itself=False)
+        running.by_thread[thread] = own
+        try:
+            results = compiled(*flat)
+            if len(running.known) != compiled._cache_size() and not own.calls_itself:
+                running.known.add(tuple(map(jax.typeof, flat)))
+            return results
+        finally:
+            running.by_thread.pop(thread, None)
+            if own.calls_itself:
+                raise running.error()
 
     def run(flat: Sequence[Any]) -> Any:
         try:
@@ -153,6 +171,7 @@ def _compile_here(operator: Operator, function: Callable[..., Any]) -> Run:
                 for value in flat:
                     if type(value) is _ARRAY and not value.is_ready():
                         value.block_until_ready()
+                return run_on_host(flat)
             return compiled(*flat)
         except XLA_ERRORS as error:
             raise_own(error)
