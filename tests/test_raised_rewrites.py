@@ -152,6 +152,25 @@ def test_statements_are_not_rewritten_together() -> None:
     np.testing.assert_array_equal(divided, rows / rows[:, :1])
 
 
+@pytest.mark.parametrize(
+    "value",
+    ["(c[j, i - 1] / a[j, i]) / a[j, i]", "c[j, i - 1] / 10.0", "(c[j, i - 1] + 3e7) - 3e7"],
+)
+def test_recurrences_are_not_rewritten(value: str) -> None:
+    kernel = parse_kernel(
+        f"""kernel recurrence(a: float32[3, 9]) -> (c) {{
+      buffer c: float32[3, 9]
+      parallel k in 0 .. 3 {{ c[k, 0] = a[k, 0] }}
+      parallel j in 0 .. 3 {{ serial i in 1 .. 9 {{ c[j, i] = {value} }} }}
+    }}""".replace("10.0", "10.0:float32").replace("3e7", "30000000.0:float32")
+    )
+    a = np.full((3, 9), np.float32([[1e-25], [0.7], [1e20]]))
+    with np.errstate(all="ignore"):
+        (want,) = interpret(kernel, [a])
+    (got,) = jax.jit(build(to_raised(kernel)))(a)
+    np.testing.assert_array_equal(np.asarray(got), want)
+
+
 def test_gradients_pass_through() -> None:
     kernel = parse_kernel("""kernel slopes(x: float64[3], s: float64[]) -> (y) {
       buffer y: float64[3]

@@ -13,7 +13,7 @@ from msops._loops.ir.walk import loads, operands
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
-from msops._loops.to_jax.printing.values import Array, Value, in_float32
+from msops._loops.to_jax.printing.values import Array, Value, constant, in_float32
 from msops._loops.to_jax.raising.steps import Accumulate, Recur
 
 _CUMULATIVE = {"add": lax.cumsum, "mul": lax.cumprod, "min": lax.cummin, "max": lax.cummax}
@@ -33,7 +33,7 @@ def accumulate(step: Accumulate, env: Environment) -> Value:
 def recur(step: Recur, env: Environment) -> Value:
     """Returns h for every position of the axis, where h_i = a_i h_{i-1} + b_i."""
     axes = env.order
-    position, extent = axes.index(step.axis), env.extents[step.axis]
+    position = axes.index(step.axis)
     factor, addend, *parts = (
         env.spread(evaluate(expr, env), axes)
         for expr in (step.coefficient, step.addend, *_parts(step.value, step.before))
@@ -41,7 +41,7 @@ def recur(step: Recur, env: Environment) -> Value:
     first = env.spread(evaluate(step.initial, env), _without(axes, step.axis))
     product = lax.platform_dependent(
         *env.vary((first, factor, addend, *parts)),
-        cpu=lambda first, _, __, *parts: _one_by_one(step, first, parts, position, extent),
+        cpu=lambda first, _, __, *parts: _one_by_one(step, first, parts, env),
         default=lambda first, factor, addend, *_: _by_halves(factor, addend, first, position),
     )
     return Value(product, axes)
@@ -56,38 +56,38 @@ def _parts(expr: Expr, before: Load) -> tuple[Expr, ...]:
     return tuple(part for operand in operands(expr) for part in _parts(operand, before))
 
 
-def _one_by_one(
-    step: Recur, first: Array, parts: Sequence[Array], position: int, extent: int
-) -> Array:
+def _one_by_one(step: Recur, first: Array, parts: Sequence[Array], env: Environment) -> Array:
     """A CPU has no use for parallelism that costs passes over memory.
 
     So it evaluates the kernel's own expression: with distributed products, digits are lost where
     terms cancel, and infinite terms make NaN.
     """
+    position = env.order.index(step.axis)
     permutation = (position, *_others(first.ndim + 1, position))
-    names = _parts(step.value, step.before)
+    names, axes = _parts(step.value, step.before), _without(env.order, step.axis)
 
     def iterate(before: Array, now: Sequence[Array]) -> tuple[Array, Array]:
         known = {step.before: before, **dict(zip(names, now, strict=True))}
-        result = _evaluated(step.value, known, before)
+        values = {expr: Value(array, axes) for expr, array in known.items()}
+        result = _evaluated(step.value, values, env).array
         return result, result
 
     moved = [lax.transpose(x, permutation) for x in parts]
-    _, stacked = lax.scan(iterate, first, moved, length=extent)
+    _, stacked = lax.scan(iterate, first, moved, length=env.extents[step.axis])
     return lax.transpose(stacked, np.argsort(permutation))
 
 
-def _evaluated(expr: Expr, known: Mapping[Expr, Array], before: Array) -> Array:
-    """Returns the value of an expression that is linear in `before`."""
+def _evaluated(expr: Expr, known: Mapping[Expr, Value], env: Environment) -> Value:
+    """Returns the value of an expression of known ones."""
     if expr in known:
         return known[expr]
     if isinstance(expr, Const):
-        return operations.like(before, float(expr.value))
-    values = [_evaluated(operand, known, before) for operand in operands(expr)]
+        return Value(constant(expr.value, expr.dtype), ())
+    values = [_evaluated(operand, known, env) for operand in operands(expr)]
     if isinstance(expr, Unary):
-        return operations.unary(expr.op)(*values)
+        return env.compute(expr.op, operations.unary(expr.op), *values)
     assert isinstance(expr, Binary)
-    return operations.binary(expr.op, expr.dtype)(*values)
+    return env.compute(expr.op, operations.binary(expr.op, expr.dtype), *values)
 
 
 def _by_halves(factor: Array, addend: Array, first: Array, position: int) -> Array:
