@@ -595,6 +595,22 @@ def test_a_flag_for_speed_or_precision_is_taken():
     np.testing.assert_allclose(result, positive**-0.5, rtol=1e-6)
 
 
+def test_a_mode_for_speed_or_precision_is_taken():
+    def entry(x, y, kernel_name):
+        import tbe.dsl as dsl
+        from te import tvm
+
+        data = tvm.placeholder(x["shape"], name="x", dtype=x["dtype"])
+        result = dsl.vexp(dsl.vlog(data, impl_mode="high_precision"), "high_performance")
+        result = dsl.vrec(dsl.vsqrt(result, impl_mode="high_precision"), impl_mode="high_precision")
+        result = dsl.vmul(result, dsl.vrsqrt(data, impl_mode="high_precision"))
+        built(kernel_name, [data], [result])
+
+    positive = np.abs(X) + 1
+    result = tbe_op(entry, op_info(1))(positive)
+    np.testing.assert_allclose(result, 1 / positive, rtol=1e-6)
+
+
 def test_a_file_may_make_an_op_of_another_file_while_it_is_imported(tmp_path):
     kernel = (
         "from te import tvm\nfrom te.lang import cce\n"

@@ -365,6 +365,15 @@ void CheckSparse() {
   }
   EXPECT(sums == (std::vector<int64_t>{11, 22}));
   EXPECT(SubtleMustCopy(numbers[2]) == 3);
+
+  SparseTensor by_column;
+  const std::vector<int64_t> shape{2, 3}, order{1, 0};
+  EXPECT(by_column.CreateSparseTensor(ctx, indices.get(), values.get(), shape, order) == 0);
+  EXPECT(by_column.Shape() == shape && by_column.Order() == order);
+  const auto reordered = by_column.Reorder<int64_t, double>();
+  const int64_t columns[] = {1, 0, 0, 1, 1, 2};
+  EXPECT(reordered == KERNEL_STATUS_OK && std::equal(rows, rows + 6, columns));
+  EXPECT(numbers[0] == 2 && numbers[1] == 1 && numbers[2] == 3);
 }
 #endif
 

@@ -36,8 +36,9 @@ _UNARY: dict[str, tuple[tuple[str, ...], Callable[[jax.Array], jax.Array]]] = {
     "vrsqrt": (FLOATS, jax.lax.rsqrt),
     "vsqrt": (FLOATS, jnp.sqrt),
 }
-# These take a flag as well, which asks an Ascend for speed or for precision. Here they are precise.
+# These ask an Ascend for speed or for precision, by a flag or by a mode. Here they are precise.
 _WITH_PRIORITY = ("vlog", "vrec", "vrsqrt", "vsqrt")
+_WITH_MODE = ("cos", "sin", "vexp", *_WITH_PRIORITY)
 _BINARY: dict[str, tuple[tuple[str, ...], Callable[[jax.Array, jax.Array], jax.Array]]] = {
     "vadd": (NUMBERS, jnp.add),
     "vand": (BITS, jnp.bitwise_and),
@@ -76,11 +77,17 @@ def _unary(name: str) -> Callable[..., Any]:
         (x,) = cast_operands(name, check_tensors(name, raw_tensor), supported)
         return apply(name, rule, [x], x.shape, x.dtype)
 
-    def call_with_priority(raw_tensor: Any, priority_flag: Any = 0) -> Tensor:
+    def call_with_mode(raw_tensor: Any, impl_mode: Any = None) -> Tensor:
         return call(raw_tensor)
 
+    def call_with_priority(
+        raw_tensor: Any, priority_flag: Any = 0, impl_mode: Any = None
+    ) -> Tensor:
+        return call(raw_tensor)
+
+    taken = call_with_mode if name in _WITH_MODE else call
     doc = f"Returns {name} of each element; takes {', '.join(supported)}."
-    return _named(call_with_priority if name in _WITH_PRIORITY else call, name, doc)
+    return _named(call_with_priority if name in _WITH_PRIORITY else taken, name, doc)
 
 
 def _binary(name: str) -> Callable[..., Any]:

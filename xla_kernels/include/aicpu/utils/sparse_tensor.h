@@ -97,6 +97,13 @@ class SparseTensor {
                                              : EigenReorder<int64_t, T>();
   }
 
+  // Sorts the entries by the axes that the tensor was made with.
+  template <typename Index, typename T>
+  uint32_t Reorder() {
+    EigenReorder<Index, T>();
+    return KERNEL_STATUS_OK;
+  }
+
   // Copies the entries, after a check that the indices lie in the shape.
   template <typename Index, typename T>
   uint32_t GetIndicesAndValues(CpuKernelContext& ctx, Tensor* indices, Tensor* values) const {
@@ -149,6 +156,8 @@ class SparseTensor {
 
   const std::vector<int64_t>& shape() const { return shape_; }
   const std::vector<int64_t>& order() const { return order_; }
+  std::vector<int64_t> Shape() const { return shape_; }
+  std::vector<int64_t> Order() const { return order_; }
   int32_t dims() const { return dims_; }
   int64_t num_entries() const { return entries_; }
   std::shared_ptr<EigenTensor> indices() const { return ix_; }
