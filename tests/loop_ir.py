@@ -16,6 +16,10 @@ from collections.abc import Callable
 from typing import Any
 
 from msops._base.dtypes import as_dtype
+from msops._base.extremes import amax as amax
+from msops._base.extremes import amin as amin
+from msops._base.extremes import reduce_extreme as reduce_extreme
+from msops._base.extremes import window_extreme as window_extreme
 from msops._loops import pipeline
 from msops._loops.analysis.bounds import check_bounds
 from msops._loops.analysis.kinds import Kinds, find_kinds

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import jax
@@ -11,6 +12,7 @@ import numpy as np
 from jax import lax
 
 from msops._base.dtypes import as_dtype
+from msops._base.extremes import reduce_extreme
 from msops._loops.ir import scalars
 from msops._loops.ir.formulas import evaluate, is_name
 from msops._loops.ir.functions import FUNCTIONS
@@ -189,8 +191,8 @@ _BINARY: dict[str, Callable[[Array, Array], Array]] = {
 _REDUCTIONS: dict[str, Callable[[Array, Any], Array]] = {
     "add": lax.reduce_sum,
     "mul": lax.reduce_prod,
-    "min": lax.reduce_min,
-    "max": lax.reduce_max,
+    "min": partial(reduce_extreme, "min"),
+    "max": partial(reduce_extreme, "max"),
     "land": lax.reduce_and,
     "lor": lax.reduce_or,
     "and": lax.reduce_and,

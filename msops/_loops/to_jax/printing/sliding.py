@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 from jax import lax
 
-from msops._loops.to_jax.printing import operations
+from msops._base.extremes import window_extreme
 from msops._loops.to_jax.printing.contractions import precision
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
@@ -94,10 +94,10 @@ def pool(step: Pool, env: Environment, wide: Environment) -> Value:
 def _reduce_window(
     op: str, array: Array, lengths: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> Array:
-    kind = np.dtype(array.dtype)
-    function = {"add": lax.add, "max": lax.max, "min": lax.min}[op]
-    start = operations.identity(op, kind.name)
+    if op != "add":
+        return window_extreme(op, array, lengths, strides, [(0, 0)] * array.ndim, dilations)
+    zero = np.zeros((), array.dtype)
     return lax.reduce_window(
-        array, start, function, tuple(lengths), tuple(strides), "VALID",
+        array, zero, lax.add, tuple(lengths), tuple(strides), "VALID",
         window_dilation=tuple(dilations),
     )  # fmt: skip

@@ -1,0 +1,168 @@
+"""The greatest and least elements of arrays, NaN if one is: every reduction of msops by max or min.
+
+XLA hands reductions of floats to YNNPACK on a CPU, from some 4,096 elements on. Its max and min
+drop a NaN, but for 16-bit floats with the right sign. It gets every form that XLA can write as a
+reduction, as windows that do not overlap or that cover an axis, if `maximum` or `minimum` combines
+two elements. So what combines here is something else:
+
+- `-min(-a, -b)`, which XLA's own code computes. That is as fast for small windows and for rows of
+  memory that are combined with each other.
+- along the last axis such code takes up to ten times as long, but a second result, whether a NaN
+  has been seen, makes XLA's code fast again.
+
+16-bit floats are compared in float32, which takes less than comparing them themselves.
+
+A slope goes to the elements that equal the extreme, in equal shares; none equals a NaN, so an
+extreme that is NaN has the slope 0.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+Array = Any
+Axes = int | Sequence[int] | None
+Window = tuple[tuple[Any, ...], ...]
+
+_PLAIN: dict[str, Callable[[Array, Array], Array]] = {"max": lax.max, "min": lax.min}
+_PLAIN_REDUCTIONS = {"max": lax.reduce_max, "min": lax.reduce_min}
+_MIRRORED = {"max": lax.min, "min": lax.max}
+
+
+def amax(x: Array, axis: Axes = None, keepdims: bool = False) -> Array:
+    """Returns what `jax.numpy.max` does, NaN if an element is."""
+    return _as_in_numpy(jnp.max, "max", _hashable(axis), keepdims, x)
+
+
+def amin(x: Array, axis: Axes = None, keepdims: bool = False) -> Array:
+    """Returns what `jax.numpy.min` does, NaN if an element is."""
+    return _as_in_numpy(jnp.min, "min", _hashable(axis), keepdims, x)
+
+
+def _hashable(axis: Axes) -> int | tuple[int, ...] | None:
+    return tuple(axis) if isinstance(axis, Sequence) else axis
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1, 2, 3), inline=True)
+def _as_in_numpy(
+    plain: Callable[..., Array],
+    op: str,
+    axis: int | tuple[int, ...] | None,
+    keepdims: bool,
+    x: Array,
+) -> Array:
+    plain = functools.partial(plain, axis=axis, keepdims=keepdims)
+    # What is wrong with the arguments is for jax.numpy to say.
+    shape = jax.eval_shape(plain, x).shape
+    if not _is_float(x):
+        return plain(x)
+    axes = range(x.ndim) if axis is None else np.atleast_1d(axis) % x.ndim
+    return lax.reshape(reduce_extreme(op, x, tuple(map(int, axes))), shape)
+
+
+def reduce_extreme(op: str, x: Array, axes: Sequence[int]) -> Array:
+    """Returns what `lax.reduce_max` or `lax.reduce_min` does, NaN if an element is."""
+    if not axes or not _is_float(x):
+        return _PLAIN_REDUCTIONS[op](x, axes)
+    return _in_float32(functools.partial(_reduced, op, tuple(axes)), x)
+
+
+def window_extreme(
+    op: str,
+    x: Array,
+    lengths: Sequence[int],
+    strides: Sequence[int],
+    padding: Sequence[tuple[int, int]],
+    dilations: Sequence[int],
+) -> Array:
+    """Returns the extremes of windows, NaN if an element is; see `lax.reduce_window`."""
+    window = (tuple(lengths), tuple(strides), tuple(padding), tuple(dilations))
+    if not _is_float(x):
+        return _plain_windows(op, window, _PLAIN[op], x)
+    return _in_float32(functools.partial(_of_windows, op, window), x)
+
+
+def _is_float(x: Array) -> bool:
+    return jnp.issubdtype(x.dtype, jnp.floating)
+
+
+def _in_float32(extreme: Callable[[Array], Array], x: Array) -> Array:
+    """Returns the extreme of floats that are widened to float32 if they are narrower."""
+    wide = lax.convert_element_type(x, jnp.promote_types(x.dtype, np.float32))
+    return lax.convert_element_type(extreme(wide), x.dtype)
+
+
+def _worst(op: str, dtype: np.dtype) -> np.ndarray:
+    """Returns what any element replaces."""
+    if dtype.kind == "f":
+        return np.asarray(-np.inf if op == "max" else np.inf, dtype)
+    if dtype.kind == "b":
+        return np.asarray(op == "min")
+    limits = jnp.iinfo(dtype)
+    return np.asarray(limits.min if op == "max" else limits.max, dtype)
+
+
+def _combine(op: str) -> Callable[[Array, Array], Array]:
+    """Returns the extreme of two, in words that XLA does not take for one operation."""
+    mirrored = _MIRRORED[op]
+    return lambda x, y: lax.neg(mirrored(lax.neg(x), lax.neg(y)))
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _reduced(op: str, axes: tuple[int, ...], x: Array) -> Array:
+    worst = _worst(op, x.dtype)
+    if x.ndim - 1 not in axes:
+        return lax.reduce(x, worst, _combine(op), axes)
+
+    def combine(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+        return _PLAIN[op](one[0], other[0]), lax.bitwise_or(one[1], other[1])
+
+    best, has_nan = lax.reduce((x, lax.ne(x, x)), (worst, np.False_), combine, axes)
+    return lax.select(has_nan, lax.full_like(best, np.nan), best)
+
+
+@_reduced.defjvp
+def _reduced_jvp(
+    op: str, axes: tuple[int, ...], primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[Array, Array]:
+    (x,), (slope,) = primals, tangents
+    best = _reduced(op, axes, x)
+    kept = [axis for axis in range(x.ndim) if axis not in axes]
+    is_best = lax.eq(x, lax.broadcast_in_dim(best, x.shape, kept))
+    ties = lax.reduce_sum(lax.convert_element_type(is_best, x.dtype), axes)
+    chosen = lax.select(is_best, slope, lax.full_like(slope, 0))
+    at_least_one = lax.max(ties, lax.full_like(ties, 1))
+    return best, lax.div(lax.reduce_sum(chosen, axes), at_least_one)
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
+def _of_windows(op: str, window: Window, x: Array) -> Array:
+    return _plain_windows(op, window, _combine(op), x)
+
+
+@_of_windows.defjvp
+def _of_windows_jvp(
+    op: str, window: Window, primals: tuple[Array], tangents: tuple[Array]
+) -> tuple[Array, Array]:
+    best = _of_windows(op, window, *primals)
+    # JAX knows the derivative of plain windows: the slope of each is that of one of its elements.
+    plain = functools.partial(_plain_windows, op, window, _PLAIN[op])
+    _, slope = jax.jvp(plain, primals, tangents)
+    return best, lax.select(lax.ne(best, best), lax.full_like(slope, 0), slope)
+
+
+def _plain_windows(
+    op: str, window: Window, combine: Callable[[Array, Array], Array], x: Array
+) -> Array:
+    lengths, strides, padding, dilations = window
+    start = _worst(op, x.dtype)
+    return lax.reduce_window(
+        x, start, combine, lengths, strides, padding, window_dilation=dilations
+    )

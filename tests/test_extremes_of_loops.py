@@ -1,0 +1,105 @@
+"""NaN in the extremes of loop kernels: at every size, in every form, in batches and gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from extreme_kernels import (
+    best_and_where,
+    columns,
+    overlapping,
+    rows,
+    running,
+    side_by_side,
+    softmax,
+    whole,
+)  # fmt: skip
+from quick_cases import one_in
+from test_extremes import DTYPES, PLACES, same, with_nan
+
+import msops
+
+
+@pytest.fixture(autouse=True)
+def x64() -> Any:
+    """Float64, without touching JAX's global flag."""
+    with jax.enable_x64(True):
+        yield
+
+
+SHAPES = ((4, 10), (70, 80), (4, 5000))
+"""XLA takes another way from 4,096 elements on."""
+
+
+def _replaced(x: np.ndarray) -> list[np.ndarray]:
+    """Returns the best and its index in plain Python, where NaN is greater than nothing."""
+    best, at = np.empty(len(x)), np.zeros(len(x))
+    for i, row in enumerate(x):
+        best[i] = row[0]
+        for j, one in enumerate(row):
+            if one > best[i]:
+                best[i], at[i] = one, j
+    return [best, at]
+
+
+def _softmax(x: np.ndarray) -> list[np.ndarray]:
+    shifted = np.exp(x - x.max(axis=1, keepdims=True))
+    return [shifted / shifted.sum(axis=1, keepdims=True)]
+
+
+KERNELS: dict[str, tuple[Callable[..., Any], Callable[[np.ndarray], list[np.ndarray]]]] = {
+    "whole": (whole, lambda x: [x.max(keepdims=True)[0]]),
+    "rows": (rows, lambda x: [x.min(axis=1)]),
+    "columns": (columns, lambda x: [x.max(axis=0)]),
+    "running": (running, lambda x: [np.maximum.accumulate(x, axis=1)]),
+    "side by side": (
+        side_by_side,
+        lambda x: [x.reshape(len(x) // 2, 2, -1, 2).max(axis=(1, 3))],
+    ),
+    "overlapping": (
+        overlapping,
+        lambda x: [np.lib.stride_tricks.sliding_window_view(x, 3, axis=1).min(axis=2)],
+    ),
+    "best and where": (best_and_where, _replaced),
+    "softmax": (softmax, _softmax),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "form", "dtype", "shape"),
+    one_in(7, product(KERNELS, ["xla", "native"], DTYPES, SHAPES)),
+)
+def test_loop_kernels_keep_nan(name: str, form: str, dtype: str, shape: tuple[int, int]) -> None:
+    function, expected = KERNELS[name]
+    op = msops.Custom(function, func_type="akg", compile_attrs={"lower": form})
+    for place in PLACES:
+        x = with_nan(shape, dtype, place)
+        results = jax.tree.leaves(jax.jit(op)(x))
+        batch = jax.tree.leaves(jax.vmap(op)(np.stack([x, x])))
+        slopes = jax.grad(lambda x: jnp.sum(jax.tree.leaves(op(x))[0].astype(np.float32)))(x)
+        assert slopes.shape == x.shape
+        for got, twice, right in zip(results, batch, expected(np.float64(x)), strict=True):
+            close = 0.02 if x.dtype.itemsize == 2 else 1e-5
+            for one in (got, *twice):
+                np.testing.assert_allclose(np.float64(one), right, rtol=close, atol=close)
+
+
+@pytest.mark.parametrize(("name", "shape"), list(product(["whole", "rows"], SHAPES[:2])))
+def test_the_forms_give_a_nan_the_same_slope(name: str, shape: tuple[int, int]) -> None:
+    x = with_nan(shape, "float32", 0.4)
+    slopes = [
+        jax.grad(
+            lambda x, form=form: jnp.sum(
+                msops.Custom(KERNELS[name][0], func_type="akg", compile_attrs={"lower": form})(x)
+            )
+        )(x)
+        for form in ("xla", "native")
+    ]
+    same(*slopes)
+    assert not np.isnan(slopes[0]).any()
