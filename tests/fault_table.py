@@ -164,7 +164,7 @@ FAULTS = (
     Fault("a size of 16 bits, the rest zero", "sizes", "SixteenBitSizeZeroed"),
     Fault("a size of 32 bits", "", "ThirtyTwoBitSize"),
     Fault("crash when empty", "sizes", "CrashesWhenEmpty"),
-    Fault("wrong at size 1", "", "WrongAtSizeOne"),
+    Fault("wrong at size 1", "sizes", "WrongAtSizeOne"),
     Fault("a buffer of fixed size", "sizes", "FixedBufferOnStack"),
     Fault("a stack that grows with the size", "sizes", "StackGrowsWithSize"),
     Fault("one shape taken for another", "memory bounds", "IgnoresBroadcast", (X, X[0])),
@@ -247,7 +247,7 @@ FAULTS = (
     Fault("Python: environment", "many calls", changes_environment),
     Fault("Python: descriptors leaked", "many calls", leaks_descriptor),
     Fault("Python: NumPy's error state", "many calls", changes_numpy_errors),
-    Fault("Python: NumPy's generator", "", seeds_global_generator),
+    Fault("Python: NumPy's generator", "many calls", seeds_global_generator),
     Fault("Python: wrong above 100,000 elements", "sizes", wrong_above_100000),
 )
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import faults_elsewhere
 import numpy as np
 import pytest
 from conftest import ROOT
@@ -98,5 +99,8 @@ def page_rows() -> list[str]:
     """Returns the rows of the page's table, a class once."""
     shown = {"": "not found", "any": "several, by what it hits"}
     return list(
-        dict.fromkeys(f"| {fault.kind} | {shown.get(fault.by, fault.by)} |" for fault in FAULTS)
+        dict.fromkeys(
+            f"| {fault.kind} | {shown.get(fault.by, fault.by)} |"
+            for fault in (*FAULTS, *faults_elsewhere.FAULTS)
+        )
     )

@@ -11,9 +11,12 @@ guarded.py          these runs, in a process of their own
 child_processes.py  how that process is started
 guarded_child.py    what it runs
 python_calls.py     Python functions, stopped in time
-sizes.py            other sizes and other dtypes
+sizes.py            other sizes, values and dtypes
+trials.py           the op on these, and what came of it
+repeats.py          results that repeat where inputs do
 symbols.py          whose functions a library uses
 transformations.py  shapes; jit, threads, vmap and sharding against plain calls
+forms.py            XLA's operations and C of a loop kernel
 gradients.py        gradients against finite differences, under jit and vmap
 finite_differences.py  how far a derivative lies from them
 gradient_points.py  where they are compared

@@ -36,7 +36,7 @@ _FAULT = struct.Struct("=iiQi")
 _ACCESS = {0: "read", 1: "write", -1: "access"}
 # The kernel's codes for a fault without an address, and for one of alignment.
 _SI_KERNEL, _BUS_ADRALN = 128, 1
-_NEAR = 1 << 24
+_NEAR = 1 << 32
 # What glibc writes before it terminates a process whose heap is damaged.
 _HEAP = re.compile(
     r"^.*(?:corrupted (?:size|double|chunk)|corruption|munmap_chunk\(\)"
@@ -79,6 +79,7 @@ class Job:
       other_inputs: further inputs, to run the kernel on two threads at once.
       locked: whether the inputs cannot be written.
       in_a_row: whether the kernel is called many times on the same memory.
+      fails: whether these calls may return other than 0.
     """
 
     call: LibraryCall
@@ -92,6 +93,7 @@ class Job:
     other_inputs: tuple[np.ndarray, ...] | None = None
     locked: bool = False
     in_a_row: bool = False
+    fails: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,6 +135,7 @@ class Run:
       calls: on threads, or in a row: how often the kernel was called.
       differing: after how many of these a result was another than that of the first, alone.
       left: in a row: what of the process the calls changed or kept, a line each.
+      effects: in a row: what the calls changed that an op with effects may change.
       slack: the most bytes that lie between the end of a buffer and a guard close to it.
       text: what the process wrote to its standard error.
     """
@@ -145,6 +148,7 @@ class Run:
     calls: int = 0
     differing: int = 0
     left: tuple[str, ...] = ()
+    effects: tuple[str, ...] = ()
     slack: int = 0
     text: str = ""
 
@@ -304,6 +308,7 @@ def _described(job: Job) -> dict[str, Any]:
         "poison": job.poison,
         "locked": job.locked,
         "in_a_row": job.in_a_row,
+        "fails": job.fails,
     }
 
 
@@ -331,6 +336,7 @@ def _run_of(job: Job, seen: Mapping[str, Any], text: str) -> Run:
             calls=seen["calls"],
             differing=seen["differing"],
             left=tuple(seen.get("left", ())),
+            effects=tuple(seen.get("effects", ())),
             text=text,
         )
     return Run(

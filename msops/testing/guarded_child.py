@@ -17,8 +17,10 @@ that keeps the poison of two runs with unlike poisons has never been written.
 
 from __future__ import annotations
 
+import binascii
 import contextlib
 import ctypes
+import fcntl
 import functools
 import importlib.machinery
 import importlib.util
@@ -38,8 +40,9 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO, NoReturn
 
 _PAGE = mmap.PAGESIZE
-# Wide enough for an index that is off by a row of a large array; address space costs nothing.
-_GUARD = 4096 * _PAGE
+# Wide enough for an index that is off by a row of a large array, or that 32 bits do not hold;
+# address space costs nothing. Where that is limited, less has to do.
+_GUARDS = (1 << 32, 4096 * _PAGE)
 _PROT_NONE = 0
 
 # Threads have to overlap even on a busy machine; an alarm stops them in the middle of kernels.
@@ -58,6 +61,10 @@ _libc.malloc.argtypes = [ctypes.c_size_t]
 _libc.free.argtypes = [ctypes.c_void_p]
 _libc.setlocale.restype = ctypes.c_char_p
 _libc.setlocale.argtypes = [ctypes.c_int, ctypes.c_char_p]
+_libc.initstate.restype = ctypes.c_void_p
+_libc.initstate.argtypes = [ctypes.c_uint, ctypes.c_void_p, ctypes.c_size_t]
+_libc.setstate.argtypes = [ctypes.c_void_p]
+_libc.seed48.restype = ctypes.POINTER(ctypes.c_ushort * 3)
 _libm = ctypes.CDLL("libm.so.6")
 
 # Calls of one kernel in a row, or as many as this time lets.
@@ -70,9 +77,22 @@ _LEAST_GROWTH = {_HEAP: 16}
 # What the process that forks waits for: the end of a fork, and to be asked to end it.
 _WAITED_FOR = (signal.SIGCHLD, signal.SIGTERM)
 
+# Rounds in which files are looked at before and after a call, and the time between two of them, in
+# which other processes write theirs. File systems tell times apart that are some ms apart.
+_LOOKS_AT_FILES, _BETWEEN_LOOKS_S, _OF_OTHERS = 5, 0.01, 2
+# Bytes of the state of rand() by its kind; that is the state's first number, modulo 5.
+_RANDOM_BYTES = (8, 32, 64, 128, 256)
+
 # Names of settings.
 _CHILDREN = "the child processes"
 ENVIRONMENT = "the environment variable"
+_DESCRIPTOR = "the descriptor"
+# Numbers of prctl that read a setting, and the setting.
+_PROCESS_OPTIONS = {
+    3: "whether the process leaves core dumps",
+    30: "how late timers may be",
+    39: "whether new privileges are denied",
+}
 
 
 class GuardedBuffer:
@@ -91,12 +111,15 @@ class GuardedBuffer:
     def __init__(self, size: int, placement: str, alignment: int, is_far: bool, fill: int):
         # One page more than the buffer needs, for canaries on the side without a guard.
         self._body_size = -(-size // _PAGE) * _PAGE + _PAGE
-        self._mapped = 2 * _GUARD + self._body_size
         flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0)
-        base = _libc.mmap(None, self._mapped, _PROT_NONE, flags, -1, 0)
-        if base in (None, ctypes.c_void_p(-1).value):
+        for guard in _GUARDS:
+            self._mapped = 2 * guard + self._body_size
+            base = _libc.mmap(None, self._mapped, _PROT_NONE, flags, -1, 0)
+            if base not in (None, ctypes.c_void_p(-1).value):
+                break
+        else:
             raise MemoryError(f"no address space for a buffer of {size} bytes")
-        self._base, self._body = base, base + _GUARD
+        self._base, self._body = base, base + guard
         if _libc.mprotect(self._body, self._body_size, mmap.PROT_READ | mmap.PROT_WRITE):
             raise MemoryError(f"no memory for a buffer of {size} bytes")
         ctypes.memset(self._body, fill, self._body_size)
@@ -262,49 +285,112 @@ def run_on_threads(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dic
 
 
 def run_in_a_row(
-    settings: Mapping[str, Any], kernel: Any, job: Mapping[str, Any], events: BinaryIO
+    settings: Mapping[str, Any],
+    effects: Mapping[str, Any],
+    kernel: Any,
+    job: Mapping[str, Any],
+    events: BinaryIO,
 ) -> dict[str, Any]:
     """Runs a kernel many times on one memory; returns what differed, and what it left behind.
 
     Args:
-      settings: those that the process had before any call.
+      settings, effects: those that the process had before any call.
     """
     frame = ChildFrame(kernel, job, job["inputs"])
     emit(events, "layout", [(buffer.address, buffer.size) for buffer in frame.buffers])
     seen = frame.run()
     emit(events, "step", None)
-    made, half, differing, error, growth = 1, 0, 0, seen["error"], []
+    fails = bool(job["fails"])
+    made, half, differing, error, growth = 1, 0, 0, None if fails else seen["error"], []
+
+    def repeat(calls: int, expected: Sequence[bytes] = ()) -> int:
+        if not fails:
+            return frame.repeat(calls, expected)
+        for _ in range(calls):
+            with contextlib.suppress(RuntimeError):
+                frame.repeat(1)
+        return 0
+
+    files: list[str] = []
     try:
         start_s = time.perf_counter()
-        frame.repeat(_TIMED_CALLS)
+        repeat(_TIMED_CALLS)
         once_s = (time.perf_counter() - start_s) / _TIMED_CALLS
         made += _TIMED_CALLS
         half = max(_LEAST_CALLS, min(_IN_A_ROW, int(_IN_A_ROW_S / once_s)) // 2)
         for _ in range(2):
             emit(events, "step", None)
             before = process_resources()
-            differing += frame.repeat(half, seen["outputs"])
+            differing += repeat(half, seen["outputs"])
             made += half
             after = process_resources()
             growth.append({name: count - before[name] for name, count in after.items()})
+        if once_s < _SLOW_S:
+            emit(events, "step", None)
+            files = files_of_calls(functools.partial(repeat, 1))
     except RuntimeError as raised:
         error = str(raised)
-    left = [*changed_settings(settings).values(), *growth_lines(growth, half, made)]
+    after_all = {**process_settings(), **open_descriptors()}
+    left = [*changed_settings(settings, after_all).values(), *growth_lines(growth, half, made)]
+    changed_effects = [*changed_settings(effects, effect_settings()).values(), *files]
     frame.free()
-    return {"calls": made, "differing": differing, "error": error, "left": left}
+    return {
+        "calls": made,
+        "differing": differing,
+        "error": error,
+        "left": left,
+        "effects": changed_effects,
+    }
 
 
-def changed_settings(before: Mapping[str, Any]) -> dict[str, str]:
+def files_of_calls(call: Callable[[], object]) -> list[str]:
+    """Reports files that each call makes or writes to, in the folders where such files lie.
+
+    Other processes use these folders, too. What they do, they do between calls as well.
+    """
+    in_calls, between = [], []
+    seen = _files()
+    for _ in range(_LOOKS_AT_FILES):
+        call()
+        after = _files()
+        in_calls.append(_newer(seen, after))
+        time.sleep(_BETWEEN_LOOKS_S)
+        seen = _files()
+        between.append(_newer(after, seen))
+    same = set.intersection(*in_calls).difference(*between)
+    each = [min(names) for names in in_calls if names]
+    if not same and len(each) == len(in_calls) and sum(map(bool, between)) <= _OF_OTHERS:
+        return [f"files: each call leaves one, as {each[-1]}"]
+    return [f"files: each call writes to {name}" for name in sorted(same)]
+
+
+def _files() -> dict[str, int]:
+    """Returns when each file in the folders for temporary ones, and in the working one, changed."""
+    found = {}
+    for folder in {os.environ.get("TMPDIR", "/tmp"), "/tmp", "/var/tmp", "/dev/shm", os.getcwd()}:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    found[entry.path] = entry.stat(follow_symlinks=False).st_mtime_ns
+    return found
+
+
+def _newer(before: Mapping[str, int], after: Mapping[str, int]) -> set[str]:
+    return {name for name, time_ns in after.items() if before.get(name) != time_ns}
+
+
+def changed_settings(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, str]:
     """Returns a line for each setting of the process that is no longer what it was, by its name.
 
     Child processes that have ended are no change.
     """
-    after = process_settings()
     return {
         name: f"{name}: {before.get(name)!r} before, {after.get(name)!r} after"
         for name in {**before, **after}
         if before.get(name) != after.get(name)
         and not (name == _CHILDREN and after[name] < before[name])
+        # One that a kernel opens once and keeps is no change; "open files" are counted.
+        and not (name.startswith(_DESCRIPTOR) and name not in before)
     }
 
 
@@ -323,23 +409,69 @@ def growth_lines(growth: Sequence[Mapping[str, int]], half: int, calls: int) -> 
     return [f"{name}: {count} more after {calls} calls" for name, count in grown.items()]
 
 
+def effect_settings() -> dict[str, Any]:
+    """Returns what a kernel may change that has effects, as its op says, but no other."""
+    return {"the state of rand()": _state_of_rand(), "the state of drand48()": _state_of_drand48()}
+
+
+def _state_of_rand() -> str:
+    """Returns the numbers that glibc's rand() goes on from."""
+    scratch = (ctypes.c_char * 128)()
+    state = _libc.initstate(1, scratch, len(scratch))
+    kind = ctypes.c_int32.from_address(state).value % len(_RANDOM_BYTES)
+    numbers = ctypes.string_at(state, _RANDOM_BYTES[kind])
+    _libc.setstate(state)
+    return f"{binascii.crc32(numbers):08x}"
+
+
+def _state_of_drand48() -> tuple[int, ...]:
+    state = tuple(_libc.seed48((ctypes.c_ushort * 3)()).contents)
+    _libc.seed48((ctypes.c_ushort * 3)(*state))
+    return state
+
+
+def open_descriptors() -> dict[str, str]:
+    """Returns what each open descriptor but the standard ones leads to."""
+    found = {}
+    for number in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # that of the list itself is closed
+            if int(number) > 2:
+                found[f"{_DESCRIPTOR} {number}"] = os.readlink(f"/proc/self/fd/{number}")
+    return found
+
+
 def process_settings() -> dict[str, Any]:
     """Returns what a kernel may change of its process, and should leave."""
     settings = {
         "the rounding mode": _libm.fegetround(),
         "the floating point errors that trap": _libm.fegetexcept(),
         "the working directory": os.getcwd(),
+        "the root directory": os.readlink("/proc/self/root"),
         "the umask": _umask(),
         "the locale": _libc.setlocale(6, None),
         "the blocked signals": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
-        "the timer": signal.getitimer(signal.ITIMER_REAL) != (0.0, 0.0),
+        "the alternate stack for signals": _signal_stack(),
         "the processors that the thread may use": sorted(os.sched_getaffinity(0)),
+        "the scheduling policy": os.sched_getscheduler(0),
         "the priority": os.getpriority(os.PRIO_PROCESS, 0),
+        "the user and the group": (os.getresuid(), os.getresgid(), sorted(os.getgroups())),
+        "the session and the group of processes": (os.getsid(0), os.getpgid(0)),
+        "the name of the thread": _thread_name(),
         _CHILDREN: _children(),
     }
+    for name in ("ITIMER_REAL", "ITIMER_VIRTUAL", "ITIMER_PROF"):
+        settings[f"the timer {name}"] = signal.getitimer(getattr(signal, name)) != (0.0, 0.0)
+    for option, name in _PROCESS_OPTIONS.items():
+        settings[name] = _libc.prctl(option, 0, 0, 0, 0)
+    settings |= _handlers_of_cpp()
+    with contextlib.suppress(OSError):  # no library here uses OpenMP
+        gomp = ctypes.CDLL("libgomp.so.1", mode=os.RTLD_NOLOAD)
+        settings["the number of OpenMP's threads"] = gomp.omp_get_max_threads()
     for number, name in enumerate(("input", "output", "error")):
         try:
-            settings[f"standard {name}"] = os.readlink(f"/proc/self/fd/{number}")
+            link = os.readlink(f"/proc/self/fd/{number}")
+            settings[f"standard {name}"] = link
+            settings[f"the flags of standard {name}"] = fcntl.fcntl(number, fcntl.F_GETFL)
         except OSError:
             settings[f"standard {name}"] = "closed"
     for name in dir(resource):
@@ -356,6 +488,34 @@ def process_settings() -> dict[str, Any]:
         _libm.fegetenv(state)
         settings["flushing of subnormals to zero"] = state[7] & 0x8040
     return settings
+
+
+def _thread_name() -> str:
+    with open("/proc/thread-self/comm", errors="replace") as name:
+        return name.read().rstrip("\n")
+
+
+def _signal_stack() -> int:
+    """Returns where signals of the thread have a stack of their own; 0 without one."""
+    stack = (ctypes.c_size_t * 8)()
+    _libc.sigaltstack(None, stack)
+    return stack[0]
+
+
+def _handlers_of_cpp() -> dict[str, str]:
+    """Returns what C++ calls when it cannot go on, or has no memory."""
+    names = {
+        "the terminate handler": "_ZSt13get_terminatev",
+        "the handler of a failing new": "_ZSt15get_new_handlerv",
+    }
+    handlers = {}
+    with contextlib.suppress(OSError, AttributeError):  # another library of C++
+        library = ctypes.CDLL("libstdc++.so.6")
+        for name, symbol in names.items():
+            function = getattr(library, symbol)
+            function.restype = ctypes.c_size_t
+            handlers[name] = hex(function())
+    return handlers
 
 
 def _umask() -> str:
@@ -491,6 +651,7 @@ def run_jobs(folder: str) -> None:
         if watched:
             native.report_faults(fault.fileno())
         settings: dict[str, Any] = {}
+        effects: dict[str, Any] = {}
         for job in jobs:
             emit(events, "start", None)
             try:
@@ -498,12 +659,13 @@ def run_jobs(folder: str) -> None:
             except RuntimeError as raised:
                 emit(events, "refused", str(raised))
                 continue
-            settings = settings or process_settings()
+            settings = settings or {**process_settings(), **open_descriptors()}
+            effects = effects or effect_settings()
             run: Callable[[Any, Mapping[str, Any], BinaryIO], dict[str, Any]] = run_once
             if job["other_inputs"] is not None:
                 run = run_on_threads
             elif job["in_a_row"]:
-                run = functools.partial(run_in_a_row, settings)
+                run = functools.partial(run_in_a_row, settings, effects)
             emit(events, "done", run(kernel, job, events))
 
 

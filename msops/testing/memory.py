@@ -69,7 +69,7 @@ def check_written(runs: Runs) -> Finding:
     check = "outputs written"
     if not runs.is_complete:
         return skipped(check, "the kernel does not end with 0")
-    lines = unwritten_lines(runs.outputs, runs.back, runs.front, runs.aliased)
+    lines = unwritten_lines(runs.outputs, runs.back, runs.front, runs.aliased, runs.is_stateful)
     if not lines and (lines := _no_bool_lines(runs)):
         return failed(
             check,
@@ -228,7 +228,7 @@ def check_many_calls(runs: Runs) -> Finding:
     if not runs.is_complete:
         return skipped(check, "the kernel does not end with 0")
     run = runs.in_a_row
-    lines = list(run.left)
+    lines = list(runs.left)
     if run.crash:
         lines.append(crash_line(run.crash))
     elif isinstance(runs, GuardedRuns):
@@ -303,13 +303,19 @@ def unique(lines: Iterable[str]) -> list[str]:
 
 
 def unwritten_lines(
-    outputs: Sequence[jax.ShapeDtypeStruct], one: Run, other: Run, aliased: Sequence[int] = ()
+    outputs: Sequence[jax.ShapeDtypeStruct],
+    one: Run,
+    other: Run,
+    aliased: Sequence[int],
+    is_stateful: bool,
 ) -> list[str]:
     """Reports per output which elements kept a byte of poison in both runs, poisoned unlike.
 
-    Those in `aliased` hold an input before the call, and no poison.
+    Outputs in `aliased` hold an input before the call, and no poison. A stateful op may write a
+    byte that is this poison in one run, and that one in the other: of its elements all bytes count.
     """
     lines = []
+    whole = np.all if is_stateful else np.any
     for index, struct in enumerate(outputs):
         if index in aliased:
             continue
@@ -319,7 +325,7 @@ def unwritten_lines(
                 for run, poison in zip((one, other), POISONS, strict=True)
             ]
         )
-        elements = np.flatnonzero(kept.reshape(-1, struct.dtype.itemsize).any(1))
+        elements = np.flatnonzero(whole(kept.reshape(-1, struct.dtype.itemsize), axis=1))
         if elements.size:
             lines.append(_located("output", index, struct, elements, "not written"))
     return lines

@@ -51,6 +51,11 @@ class Runs:
         return self.subject.call_in_a_row(function)
 
     @property
+    def left(self) -> tuple[str, ...]:
+        """What many calls changed of the process that the op does not say they do, a line each."""
+        return (*self.in_a_row.left, *(() if self.is_stateful else self.in_a_row.effects))
+
+    @property
     def is_complete(self) -> bool:
         """Whether the kernel ran to its end where buffers are aligned as XLA aligns its own."""
         runs = (self.back, self.front, self.again)
@@ -189,7 +194,7 @@ class GuardedRuns(Runs):
             return f"kernel {self.kernel} crashes"
         if any(run.damage for run in runs):
             return f"kernel {self.kernel} writes outside its buffers"
-        if self.in_a_row.left:
+        if self.left:
             return f"kernel {self.kernel} changes the process that it runs in"
         return ""
 

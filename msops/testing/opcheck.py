@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msops.errors import ArgumentTypeError, ArgumentValueError
-from msops.testing import gradients, memory, sanitizers, sizes, symbols, transformations
+from msops.testing import forms, gradients, memory, sanitizers, sizes, symbols, transformations
 from msops.testing.child_processes import shared_server
 from msops.testing.guarded import HangError
 from msops.testing.memory_runs import GuardedRuns, Runs, run_in_python, run_on_guarded_memory
@@ -40,6 +40,7 @@ _GUARDED_CHECKS: dict[str, Callable[[Subject, bool], Finding]] = {
 # These run the op in this process, once the checks of memory have found it safe.
 _CALL_CHECKS: dict[str, Callable[[Subject], Finding]] = {
     "eager and jit": transformations.check_eager_and_jit,
+    "forms agree": forms.check_forms,
     "gradient": gradients.check_gradient,
     "vmap": transformations.check_vmap,
     "sharding": transformations.check_sharding,
@@ -69,6 +70,7 @@ _CAUSES: dict[str, tuple[str, ...]] = {
     "values": ("many calls", "sizes"),
     "refusals": (*_RESULTS, "many calls", "sizes"),
     "eager and jit": (*_RESULTS, "two threads"),
+    "forms agree": (*_RESULTS, "eager and jit"),
     "gradient": (*_RESULTS, "eager and jit"),
     "vmap": (*_RESULTS, "two threads", "eager and jit"),
     "sharding": (*_RESULTS, "eager and jit", "vmap"),
@@ -108,14 +110,16 @@ def opcheck(
       other settings of the process behind. Where glibc can check its heap, it does, and fills what
       it allocates and frees.
     - "two threads": unlike inputs at once.
-    - "sizes": each extent 0, all 1, odd ones, and more than 100,000 elements. Where results repeat
-      with the inputs at small sizes, they have to at the large one.
+    - "sizes": each extent 0, all 1, odd ones, and more than 100,000 elements, and other ranks.
+      Where results repeat with the inputs at sizes close to those given, they have to at all.
     - "values": NaN, infinities, zeros, huge, tiny and negative numbers neither crash a kernel nor
       keep it from ending.
     - "refusals": inputs of other dtypes are refused, or handled without a fault: whole numbers have
-      much the same results as integers and as floats. A refusal arrives as an error and does no
-      harm.
+      much the same results as integers and as floats. A refusal arrives as an error, does no harm
+      and leaves nothing behind.
     - "eager and jit": the same bytes, twice each, and on two threads with unlike inputs.
+    - "forms agree": a loop kernel as XLA operations and as C, at sizes on both sides of 4,096
+      elements, with NaN and infinities among the inputs, too.
     - "gradient": both modes against central differences, in float64 where the op takes it; also for
       other numbers, sizes, ranks and attributes than those given, at second order, and under jit
       and vmap.

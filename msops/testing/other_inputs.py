@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 
 
@@ -31,6 +33,25 @@ def wrapped(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
 def rolled(array: np.ndarray) -> np.ndarray:
     """Returns the same values in another order: unlike input that stays valid, indices too."""
     return np.roll(array.reshape(-1), 1).reshape(array.shape)
+
+
+def is_real(array: np.ndarray) -> bool:
+    """Returns whether an array holds floats."""
+    return bool(jnp.issubdtype(array.dtype, jnp.floating))
+
+
+def enlarged(flat: Sequence[np.ndarray], most: int) -> tuple[np.ndarray, ...] | None:
+    """Returns arrays of which one has more elements, by their largest extent; None without one."""
+    extent = max((n for array in flat for n in array.shape), default=1)
+    if extent < 2 or not any(array.size for array in flat):
+        return None
+    factor = 2
+    while True:
+        larger = factor * extent + 1
+        shapes = ([larger if n == extent else n for n in array.shape] for array in flat)
+        if max(math.prod(shape) for shape in shapes) > most:
+            return tuple(resized(array, {extent: larger}) for array in flat)
+        factor *= 2
 
 
 def with_other_ranks(

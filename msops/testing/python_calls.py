@@ -5,12 +5,18 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import dataclasses
+import gc
+import pickle
+import random
 import sys
 import threading
 import time
 import traceback
+import warnings
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
+from typing import Any
 
 import jax
 import numpy as np
@@ -22,6 +28,7 @@ from msops.testing.guarded import HangError, Run, show, size_bytes
 from msops.testing.guarded_child import (
     ENVIRONMENT,
     changed_settings,
+    files_of_calls,
     growth_lines,
     process_resources,
     process_settings,
@@ -44,7 +51,7 @@ class SettingsWatch:
         """Notes what changes in a block, in which the function is called."""
         before = process_settings()
         yield
-        self._changes = changed_settings(before) | self._changes
+        self._changes = changed_settings(before, process_settings()) | self._changes
 
     def lines(self) -> list[str]:
         """Reports what changed in the calls, but not what changes without a call, too."""
@@ -52,7 +59,7 @@ class SettingsWatch:
         for _ in range(_LOOKS if self._changes else 0):
             before = process_settings()
             time.sleep(_WITHOUT_CALLS_S / _LOOKS)
-            moving.update(map(_kind_of, changed_settings(before)))
+            moving.update(map(_kind_of, changed_settings(before, process_settings())))
         return [line for name, line in self._changes.items() if _kind_of(name) not in moving]
 
 
@@ -101,7 +108,8 @@ def call_in_a_row(
     """
 
     def work() -> Run:
-        errors = np.geterr()
+        settings = _python_settings()
+        seeding = _lines_of_generators(lambda: _call(function, flat, structs, 0))
         first = run = _call(function, flat, structs, 0)
         growth = []
         made, differing, end_s = 1, 0, time.monotonic() + _IN_A_ROW_S
@@ -117,13 +125,56 @@ def call_in_a_row(
                 growth.append(
                     {name: after[name] - before[name] for name in ("open files", "threads")}
                 )
-        left = growth_lines(growth, _HALF, made)
-        if errors != np.geterr():
-            left.append(f"NumPy's handling of errors: {errors} before, {np.geterr()} after")
-        return Run(error=run.error, calls=made, differing=differing, left=tuple(left))
+        files: list[str] = []
+        if not run.error and time.monotonic() < end_s:
+            files = files_of_calls(lambda: _call(function, flat, structs, 0))
+        changed = changed_settings(settings, _python_settings())
+        return Run(
+            error=run.error,
+            calls=made,
+            differing=differing,
+            left=(*changed.values(), *growth_lines(growth, _HALF, made)),
+            effects=(*seeding, *files),
+        )
 
     run = _in_time(work, limit_s + _IN_A_ROW_S, title)
     return dataclasses.replace(run, left=(*watch.lines(), *run.left))
+
+
+def _python_settings() -> dict[str, Any]:
+    """Returns what a function may change of Python and NumPy, and should leave."""
+    return {
+        "NumPy's handling of errors": np.geterr(),
+        "NumPy's options of printing": np.get_printoptions(),
+        "Python's filters of warnings": len(warnings.filters),
+        "Python's limit of recursion": sys.getrecursionlimit(),
+        "Python's collection of garbage": gc.isenabled(),
+        "Python's path of modules": list(sys.path),
+        "sys.stdout": sys.stdout,
+        "sys.stderr": sys.stderr,
+    }
+
+
+def _lines_of_generators(call: Callable[[], object]) -> list[str]:
+    """Reports which generators of random numbers that all code shares a call draws from, or seeds.
+
+    They are in a state that no function seeds meanwhile, and then as they were.
+    """
+    of_numpy, of_python = np.random.get_state(), random.getstate()
+    try:
+        np.random.seed(zlib.crc32(pickle.dumps(of_numpy)))
+        random.seed(repr(of_python))
+        before = pickle.dumps(np.random.get_state()), random.getstate()
+        call()
+        after = pickle.dumps(np.random.get_state()), random.getstate()
+    finally:
+        np.random.set_state(of_numpy)
+        random.setstate(of_python)
+    return [
+        f"the state of {name}: a call changes it"
+        for name, old, new in zip(("np.random", "random"), before, after, strict=True)
+        if old != new
+    ]
 
 
 def _in_time(work: Callable[[], Run], limit_s: float, title: str) -> Run:

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
-import functools
-import math
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops.errors import MsopsError
-from msops.testing.bounds import AccessBounds, find_bounds
-from msops.testing.guarded import HangError, Job, Run, run_jobs
-from msops.testing.memory import difference_lines, unique, unwritten_lines
-from msops.testing.memory_runs import POISONS
-from msops.testing.other_inputs import resized, wrapped
+from msops.testing.guarded import HangError
+from msops.testing.other_inputs import enlarged, is_real, resized, with_other_ranks
+from msops.testing.repeats import unrepeated
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
-from msops.testing.tolerances import disagreements, far_apart_as_numbers
+from msops.testing.tolerances import far_apart_as_numbers
+from msops.testing.trials import Trial, fault_lines, summary, try_out
 
 # Narrower and wider than most: a kernel that takes them for its own leaves its buffers, or leaves
 # half of an output as it was.
@@ -30,94 +25,32 @@ _OTHER_DTYPES = ("float16", "float64")
 _OF_ONE_SIZE = {"float32": "int32", "int32": "float32", "float64": "int64", "int64": "float64"}
 # Elements of an array: more than 16 bits count, and what is too many to look at.
 _LARGE, _LARGEST = 100_000, 10_000_000
-# At how many sizes results have to repeat themselves before it is taken for a rule.
-_ALIKE = 2
-
-
-@dataclasses.dataclass(frozen=True)
-class Trial:
-    """The outcome of one set of inputs.
-
-    Attributes:
-      inputs: what was tried, in words.
-      flat: what was tried.
-      refusal: "inference", "return code" or "error" if the op would not take them; empty if it did.
-      faults: what went wrong, a line each.
-      results: what came of it; nothing if something went wrong.
-    """
-
-    inputs: str
-    flat: tuple[np.ndarray, ...]
-    refusal: str
-    faults: tuple[str, ...]
-    results: tuple[np.ndarray, ...] = ()
 
 
 def check_sizes(subject: Subject, is_safe: bool) -> Finding:
-    """Checks the op with each extent 0, with all 1, and with odd ones."""
+    """Checks the op with each extent 0, with all 1, with odd ones, and with other ranks."""
     check = "sizes"
-    cases = dict(_resized(subject))
-    if not cases:
-        return skipped(check, "the inputs have no extent but 1")
-    trials = list(_try_out(subject, cases, is_safe))
+    cases, ranks = dict(_resized(subject)), dict(with_other_ranks(subject.flat))
+    if not cases and not ranks:
+        return skipped(check, "the inputs have no axis")
+    trials = list(try_out(subject, cases, is_safe))
+    # A function that infers a shape of one rank may raise anything for another.
+    trials += try_out(subject, ranks, is_safe, may_raise=True)
     # A call on much larger arrays may take longer than anybody wants to wait.
     with contextlib.suppress(HangError):
-        trials += _try_out(subject, dict(_enlarged(subject)), is_safe)
-    faults = _fault_lines(trials)
+        trials += try_out(subject, dict(_enlarged(subject)), is_safe)
+    faults = fault_lines(trials)
     if not faults:
-        faults = _unrepeated(subject, trials)
+        faults = unrepeated(subject, trials)
     if faults:
         return failed(
             check,
             "the op is wrong for other sizes than those it was given",
             faults,
             "Take loop bounds from the shapes, handle what is left of whole vectors, and return "
-            "another code than 0 for sizes that the kernel does not take.",
+            "another code than 0 for sizes and ranks that the kernel does not take.",
         )
-    return passed(check, _summary(trials))
-
-
-def _unrepeated(subject: Subject, trials: Sequence[Trial]) -> list[str]:
-    """Reports where large results do not repeat themselves, as small ones do.
-
-    Larger inputs repeat the given ones. Where results repeat with them at two small sizes, the op
-    works on each element alone, so that they have to at a large one.
-    """
-    shapes = [struct.shape for struct in subject.outputs().structs]
-    larger = [
-        trial
-        for trial in trials
-        if trial.results and _repeats(subject.flat, trial.flat) and trial.results[0].size
-    ]
-    if subject.options.stateful or len(larger) < _ALIKE or not all(map(math.prod, shapes)):
-        return []
-    first = larger[0].results
-    blocks = [result[tuple(map(slice, shape))] for result, shape in zip(first, shapes, strict=True)]
-    if [block.shape for block in blocks] != shapes:
-        return []
-    lines = []
-    for index, trial in enumerate(larger):
-        if [result.ndim for result in trial.results] != list(map(len, shapes)):
-            return []
-        expected = [
-            wrapped(block, result.shape)
-            for block, result in zip(blocks, trial.results, strict=True)
-        ]
-        unlike = disagreements(expected, trial.results)
-        if unlike and index < _ALIKE:
-            return []
-        lines += [f"{trial.inputs}: {line}; at smaller sizes results repeat" for line in unlike]
-    return lines
-
-
-def _repeats(own: Sequence[np.ndarray], larger: Sequence[np.ndarray]) -> bool:
-    """Returns whether arrays hold all of others, and then repeat them along each axis."""
-    return all(
-        array.size
-        and all(n >= few for n, few in zip(more.shape, array.shape, strict=True))
-        and np.array_equal(wrapped(array, more.shape), more, equal_nan=_is_real(array))
-        for array, more in zip(own, larger, strict=True)
-    )
+    return passed(check, summary(trials))
 
 
 def check_values(subject: Subject, is_safe: bool) -> Finding:
@@ -127,8 +60,8 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
         return skipped(check, "the kernel is operations of XLA's")
     with warnings.catch_warnings():  # NumPy's, of a Python function
         warnings.simplefilter("ignore")
-        trials = list(_try_out(subject, dict(_revalued(subject)), is_safe))
-    faults = _fault_lines(trials)
+        trials = list(try_out(subject, dict(_revalued(subject)), is_safe))
+    faults = fault_lines(trials)
     if faults:
         return failed(
             check,
@@ -137,7 +70,7 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
             "Do not turn a number into an index or a count before its range was checked; NaN "
             "compares as false with everything.",
         )
-    return passed(check, _summary(trials))
+    return passed(check, summary(trials))
 
 
 def _is_of_xla(subject: Subject) -> bool:
@@ -148,20 +81,14 @@ def _is_of_xla(subject: Subject) -> bool:
 def _revalued(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
     """Yields inputs with the values at which kernels go wrong; integers, but for 0, stay."""
     yield "all 0", tuple(np.zeros_like(array) for array in subject.flat)
-    if not any(_is_real(array) for array in subject.flat):
+    if not any(is_real(array) for array in subject.flat):
         return
     for name in ("NaN", "infinity", "minus infinity", "largest", "subnormal", "negative", "mixed"):
         with np.errstate(all="ignore"):
             yield (
                 name,
-                tuple(
-                    _special(name, array) if _is_real(array) else array for array in subject.flat
-                ),
+                tuple(_special(name, array) if is_real(array) else array for array in subject.flat),
             )
-
-
-def _is_real(array: np.ndarray) -> bool:
-    return bool(jnp.issubdtype(array.dtype, jnp.floating))
 
 
 def _special(name: str, array: np.ndarray) -> np.ndarray:
@@ -193,11 +120,11 @@ def check_refusals(subject: Subject, is_safe: bool) -> Finding:
     whole = dict(_whole_numbers(subject))
     cases = dict(_recast(subject)) | whole
     with jax.enable_x64(True):
-        trials = list(_try_out(subject, cases, is_safe))
+        trials = list(try_out(subject, cases, is_safe))
         pair = [trial for trial in trials if trial.inputs in whole]
         # The first of the pair has the dtype that the op was given.
         trials = [trial for trial in trials if trial.inputs != next(iter(whole), "")]
-        faults = _fault_lines(trials)
+        faults = fault_lines(trials)
         if len(pair) > 1 and not faults and not pair[0].faults:
             faults += _unlike_numbers(*pair)
         for trial in trials if is_safe else ():
@@ -211,21 +138,7 @@ def check_refusals(subject: Subject, is_safe: bool) -> Finding:
             "Compare `dtypes` in the kernel and return another code than 0, or say which rows it "
             "takes by op info (reg_info=CustomRegOp()...dtype_format(...)).",
         )
-    return passed(check, _summary(trials))
-
-
-def _fault_lines(trials: Sequence[Trial]) -> list[str]:
-    """Reports what went wrong, and on which inputs."""
-    return [f"{trial.inputs}: {line}" for trial in trials for line in trial.faults]
-
-
-def _summary(trials: Sequence[Trial]) -> str:
-    """Returns which inputs were taken, and which refused by whom."""
-    groups: dict[str, list[str]] = {}
-    for trial in trials:
-        what = f"refused by {trial.refusal}" if trial.refusal else "taken"
-        groups.setdefault(what, []).append(trial.inputs)
-    return "; ".join(f"{what}: {', '.join(inputs)}" for what, inputs in groups.items())
+    return passed(check, summary(trials))
 
 
 def _resized(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
@@ -236,6 +149,8 @@ def _resized(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
     }
     changes |= {
         "all 1": dict.fromkeys(extents, 1),
+        "about half": {extent: (extent + 1) // 2 for extent in extents},
+        "one more": {extent: extent + 1 for extent in extents},
         "odd": {extent: 2 * extent + 1 for extent in extents},
         "larger odd": {extent: 8 * extent + 5 for extent in extents},
     }
@@ -245,20 +160,14 @@ def _resized(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
 
 def _enlarged(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
     """Yields inputs of which one has more elements than 16 bits count, if all stay in bounds."""
-    extent = max((n for array in subject.flat for n in array.shape), default=1)
-    size = max((array.size for array in subject.flat), default=0)
-    if extent < 2 or not size or size > _LARGE or _is_of_xla(subject):
+    if _is_of_xla(subject) or max((array.size for array in subject.flat), default=0) > _LARGE:
         return
-    factor = 2
-    while True:
-        larger = factor * extent + 1
-        shapes = ([larger if n == extent else n for n in a.shape] for a in subject.flat)
-        sizes = [math.prod(shape) for shape in shapes]
-        if max(sizes) > _LARGE:
-            break
-        factor *= 2
-    if max(sizes) < _LARGEST:
-        yield f"{extent} -> {larger}", tuple(resized(a, {extent: larger}) for a in subject.flat)
+    flat = enlarged(subject.flat, _LARGE)
+    if flat is not None and max(array.size for array in flat) < _LARGEST:
+        extent, larger = (
+            max(n for a in arrays for n in a.shape) for arrays in (subject.flat, flat)
+        )
+        yield f"{extent} -> {larger}", flat
 
 
 def _recast(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
@@ -316,70 +225,6 @@ def _unlike_numbers(own: Trial, other: Trial) -> list[str]:
 def _cast(array: np.ndarray, name: str) -> np.ndarray:
     real = array.real if np.iscomplexobj(array) else array
     return real.astype(name)
-
-
-def _try_out(
-    subject: Subject, cases: Mapping[str, tuple[np.ndarray, ...]], is_safe: bool
-) -> Iterator[Trial]:
-    """Tries cases: on guarded memory where the kernel is in a library, else here."""
-    jobs: dict[str, Job] = {}
-    others: list[Trial] = []
-    lowered = set()
-    for name, flat in cases.items():
-        structs = tuple((array.shape, array.dtype) for array in flat)
-        try:
-            if structs not in lowered:
-                jax.jit(subject.apply).lower(*flat)
-            lowered.add(structs)
-            job = subject.job(flat)
-        except Exception as error:
-            others.append(_refused_early(name, flat, error))
-            continue
-        if job is not None:
-            jobs[name] = dataclasses.replace(job, poison=POISONS[0])
-        elif is_safe:
-            others.append(_try_here(subject, name, flat))
-    backs = list(jobs.values())
-    fronts = [dataclasses.replace(job, placement="front", poison=POISONS[1]) for job in backs]
-    runs = run_jobs([*backs, *fronts])
-    backs_of, fronts_of = runs[: len(backs)], runs[len(backs) :]
-    bounds = find_bounds(backs, backs_of, fronts_of)
-    trial_of = functools.partial(_trial_of, subject.options.stateful)
-    yield from map(trial_of, jobs, backs, backs_of, fronts_of, bounds)
-    yield from others
-
-
-def _refused_early(name: str, flat: tuple[np.ndarray, ...], error: Exception) -> Trial:
-    if isinstance(error, MsopsError):
-        return Trial(name, flat, type(error).__name__, ())
-    return Trial(name, flat, "", (f"{type(error).__name__}: {str(error).splitlines()[0]}",))
-
-
-def _try_here(subject: Subject, name: str, flat: tuple[np.ndarray, ...]) -> Trial:
-    try:
-        return Trial(name, flat, "", (), tuple(subject.run_in_time(flat)))
-    except HangError:
-        raise
-    except Exception as error:
-        return _refused_early(name, flat, error)
-
-
-def _trial_of(
-    is_stateful: bool, name: str, job: Job, back: Run, front: Run, bounds: AccessBounds
-) -> Trial:
-    faults = [*bounds.lines, *(back.changed or front.changed)]
-    results: tuple[np.ndarray, ...] = ()
-    if not (back.crash or front.crash or back.error):
-        aliased = [output for _, output in job.call.aliases]
-        faults += unwritten_lines(job.outputs, back, front, aliased)
-        if not is_stateful:
-            faults += difference_lines(job.outputs, back, front)
-        results = tuple(
-            np.frombuffer(data, struct.dtype).reshape(struct.shape)
-            for data, struct in zip(back.outputs, job.outputs, strict=True)
-        )
-    refusal = "return code" if back.error else ""
-    return Trial(name, job.inputs, refusal, tuple(unique(faults)), results)
 
 
 def _refusal_faults(subject: Subject, name: str, flat: tuple[np.ndarray, ...]) -> list[str]:

@@ -6,7 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,8 +25,10 @@ from msops._calls.python_call import PythonCall
 from msops._custom.custom import Custom
 from msops._face.tensor import read_arguments
 from msops._jax_seam.division import Dimensions
+from msops._op.definition import Definition
 from msops._op.outputs import NO_OUTPUTS, Outputs
 from msops._op.process_call import ProcessCall
+from msops._op.request import Request
 from msops._toolchain import Library
 from msops.errors import ArgumentTypeError, MsopsError
 from msops.testing.guarded import HangError, Job, Run, run_jobs, show, title_of
@@ -81,8 +83,8 @@ class Subject:
             self._operator = op._resolve().operator
         jax.devices()  # a function may call JAX: what starting a backend sets is not its own
         self._watch = SettingsWatch()
-        self.options = self._operator.definition.options
-        self.func_type = self._operator.definition.backend.func_type
+        self.options = self.definition.options
+        self.func_type = self.definition.backend.func_type
 
     def __str__(self) -> str:
         arrays = [show(array) for array in self.flat]
@@ -112,36 +114,51 @@ class Subject:
     @property
     def has_rule(self) -> bool:
         """Whether its author gave a derivative: what that raises is a fault."""
-        definition = self._operator.definition
+        definition = self.definition
         return any((definition.bprop, definition.vjp, self.options.jvp))
 
     def outputs(self, flat: Sequence[Any] | None = None) -> Outputs:
         """Returns what the op says it returns for such arrays."""
-        return self._operator.outputs(self.call, _structs(self.flat if flat is None else flat))
+        return self._operator.outputs(self.call, structs_of(self.flat if flat is None else flat))
+
+    @property
+    def definition(self) -> Definition:
+        """Everything that makes the op what it is."""
+        return self._operator.definition
+
+    @property
+    def kernel(self) -> Hashable:
+        """What its backend calls or compiles."""
+        return self.definition.kernel
 
     def native(self, flat: Sequence[Any] | None = None) -> LibraryCall | None:
         """Returns the call into a library that the op becomes on the CPU, if it becomes one."""
         call = self._process_call(self.flat if flat is None else flat)
         return call if isinstance(call, LibraryCall) else None
 
-    def _process_call(self, flat: Sequence[Any]) -> ProcessCall | None:
-        structs = _structs(flat)
+    def request(self, flat: Sequence[Any]) -> Request:
+        """Returns what a backend is asked for on the CPU."""
+        structs = structs_of(flat)
         outputs = self._operator.outputs(self.call, structs)
-        request = self._operator.request(self.call, structs, "cpu", outputs)
-        definition = self._operator.definition
-        return definition.backend.call(definition.kernel, request)
+        return self._operator.request(self.call, structs, "cpu", outputs)
 
-    def job(self, flat: Sequence[Any] | None = None) -> Job | None:
-        """Returns a run of the kernel on guarded memory, if it is in a library for the CPU."""
-        call = self.native(flat)
-        if call is None:
-            return None
+    def _process_call(
+        self, flat: Sequence[Any], kernel: Hashable | None = None
+    ) -> ProcessCall | None:
+        own = self.kernel if kernel is None else kernel
+        return self.definition.backend.call(own, self.request(flat))
+
+    def job(self, flat: Sequence[Any] | None = None, kernel: Hashable | None = None) -> Job | None:
+        """Returns a run of the kernel, or of another, if it is in a library for the CPU."""
         inputs = tuple(self.flat if flat is None else flat)
-        return Job(call, inputs, self.outputs(flat).structs, self._limit_s)
+        call = self._process_call(inputs, kernel)
+        if not isinstance(call, LibraryCall):
+            return None
+        return Job(call, inputs, self.outputs(inputs).structs, self._limit_s)
 
     def rebuilt(self, flags: tuple[str, ...]) -> tuple[Library, tuple[Path, ...]] | None:
         """Returns the kernel's library built with more flags, and its sources; None without any."""
-        kernel, options = self._operator.definition.kernel, self.options
+        kernel, options = self.definition.kernel, self.options
         if isinstance(kernel, AicpuKernel) and kernel.sources:
             build = options.build or Build()
             build = dataclasses.replace(build, flags=(*build.flags, *flags))
@@ -185,9 +202,9 @@ class Subject:
 
     def contradictions(self) -> list[str]:
         """Reports where out_shape and out_dtype differ from what the kernel answers itself."""
-        definition = self._operator.definition
+        definition = self.definition
         structs = self.outputs().declared
-        request = self._operator.request(self.call, _structs(self.flat), "", NO_OUTPUTS)
+        request = self._operator.request(self.call, structs_of(self.flat), "", NO_OUTPUTS)
         answers: dict[str, Any] = {}
         for half in ("shape", "dtype"):
             # What a kernel does not answer contradicts nothing.
@@ -205,7 +222,7 @@ class Subject:
     def apply(self, *flat: Any) -> list[Any]:
         """Calls the op on arrays, which may be traced; returns its flat results."""
         arguments, names = self.call.arguments(flat), self.call.names
-        infos = self._operator.definition.infos
+        infos = self.definition.infos
         if infos and infos[0].by_name and names:
             inputs = arguments[: -len(names)]
             result = self.op(*inputs, **dict(zip(names, arguments[-len(names) :], strict=True)))
@@ -269,7 +286,8 @@ class Subject:
             return error
 
 
-def _structs(flat: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
+def structs_of(flat: Sequence[Any]) -> tuple[jax.ShapeDtypeStruct, ...]:
+    """Returns shapes and dtypes of arrays."""
     return tuple(jax.ShapeDtypeStruct(array.shape, array.dtype) for array in flat)
 
 

@@ -1,0 +1,194 @@
+"""Faults that show for inputs that an author did not give, or beside the results; and right ops."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from msops import Custom
+
+KERNELS = Path(__file__).parent / "faulty_kernels" / "elsewhere.cc"
+LINE = np.linspace(1, 2, 4, dtype=np.float32)
+TABLE = np.linspace(0.25, 2, 15, dtype=np.float32).reshape(3, 5)
+
+
+def same(*arrays: Any) -> Any:
+    return arrays[0]
+
+
+@dataclass(frozen=True)
+class Case:
+    """An op, what it is called with, and the check that finds its fault; none of a right op."""
+
+    kind: str
+    by: str
+    op: Callable[[], Custom]
+    args: tuple[np.ndarray, ...] = (LINE,)
+
+
+def library(kind: str, by: str, symbol: str, *args: np.ndarray, **options: Any) -> Case:
+    """Returns the case of a function in KERNELS."""
+    return Case(
+        kind, by, lambda: Custom(f"{KERNELS}:{symbol}", same, same, **options), args or (LINE,)
+    )
+
+
+def python(kind: str, by: str, function: Any, *args: np.ndarray, **options: Any) -> Case:
+    """Returns the case of a Python function."""
+    shape, dtype = options.pop("shape", same), options.pop("dtype", same)
+    return Case(kind, by, lambda: Custom(function, shape, dtype, **options), args or (LINE,))
+
+
+def cube(kind: str, slope: Callable[[Any], Any]) -> Case:
+    """Returns the case of x**3 with a rule for its gradient."""
+    rule = lambda x, out, dout: (slope(x) * dout,)  # noqa: E731
+    return python(kind, "gradient", lambda x: x**3, bprop=rule)
+
+
+def seeds_numpy(x: np.ndarray) -> np.ndarray:
+    np.random.seed(7)
+    return 2 * x
+
+
+def seeds_random(x: np.ndarray) -> np.ndarray:
+    random.seed(7)
+    return 2 * x
+
+
+def raises_limit(x: np.ndarray) -> np.ndarray:
+    sys.setrecursionlimit(sys.getrecursionlimit() + 1)
+    return 2 * x
+
+
+def leaves_file(x: np.ndarray) -> np.ndarray:
+    file, name = tempfile.mkstemp(prefix="msops_test")
+    os.close(file)
+    left.append(name)
+    return 2 * x
+
+
+left: list[str] = []
+"""Files that a test removes."""
+
+
+def only(
+    condition: Callable[[np.ndarray], bool], function: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Returns a function that refuses inputs of which a condition does not hold."""
+
+    def checked(x: np.ndarray, *others: np.ndarray) -> np.ndarray:
+        if not condition(x):
+            raise ValueError(f"cannot take {x.dtype}{x.shape}")
+        return function(x, *others)
+
+    return checked
+
+
+def of_jax(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Returns JAX's own gradient of a function, as a rule."""
+    return lambda *a: jax.vjp(function, *a[:-2])[1](a[-1])
+
+
+GRADIENTS = (
+    cube("a gradient wrong for negative numbers", lambda x: 3 * x * abs(x)),
+    cube("a gradient wrong for large numbers", lambda x: 3 * jnp.minimum(x, 30.0) ** 2),
+    cube("a gradient wrong for large negative numbers", lambda x: 3 * jnp.maximum(x, -30.0) ** 2),
+    cube("a gradient wrong for very large numbers", lambda x: 3 * jnp.minimum(x, 5e3) ** 2),
+    cube("a gradient wrong for 0", lambda x: 3 * x**3 / x),
+    cube("a gradient wrong for size 1", lambda x: 3 * x**2 * (x.size != 1)),
+    cube("a gradient wrong above 64 elements", lambda x: 3 * x**2 * (x.size <= 64)),
+    cube("a gradient wrong for another rank", lambda x: 3 * x**2 * (x.ndim == 1)),
+    cube("a gradient wrong at second order", lambda x: 3 * x * jax.lax.stop_gradient(x)),
+    cube("a gradient in NumPy", lambda x: 3 * np.asarray(x) ** 2),
+    cube("a gradient that decides on values", lambda x: 3 * x**2 if x[0] > 0 else x),
+)
+PROCESS = (
+    library("terminate handler", "many calls", "SetsTerminateHandler"),
+    library("handler of a failing new", "many calls", "SetsNewHandler"),
+    library("srand", "many calls", "SeedsRand"),
+    library("srand48", "many calls", "SeedsDrand48"),
+    library("name of the thread", "many calls", "NamesThread"),
+    library("temporary files", "many calls", "LeavesFiles"),
+    library("a file written by each call", "many calls", "WritesFile"),
+    library("standard error redirected", "many calls", "RedirectsError"),
+    library("flags of standard output", "many calls", "DoesNotWaitForOutput"),
+    library("stack for signals", "many calls", "LeavesSignalStack"),
+    library("profiling timer", "many calls", "LeavesProfilingTimer"),
+    library("memory leaked where it fails", "refusals", "LeaksWhereItFails"),
+    library("descriptors leaked where it fails", "refusals", "LeaksDescriptorWhereItFails"),
+    python("Python: NumPy's generator", "many calls", seeds_numpy),
+    python("Python: Python's generator", "many calls", seeds_random),
+    python("Python: limit of recursion", "many calls", raises_limit),
+    python("Python: temporary files", "many calls", leaves_file),
+)
+SIZES = (
+    library("a read far beyond", "memory bounds", "ReadsFarBeyond"),
+    library("a read far before", "memory bounds", "ReadsFarBefore"),
+    library("a read far beyond an output", "memory bounds", "ReadsFarBeyondOutput"),
+    library("wrong above 64 elements", "sizes", "WrongAbove64"),
+    library("wrong above 64 elements, two axes", "sizes", "WrongAbove64", TABLE),
+    library("wrong from 64 elements on", "sizes", "WrongFrom64On", TABLE),
+    library("wrong at size 1", "sizes", "WrongAtOneElement"),
+    library("the first axis alone", "sizes", "TakesTheFirstAxis"),
+    library("wrong for another rank", "sizes", "WrongForMatrices"),
+)
+FAULTS = (*GRADIENTS, *PROCESS, *SIZES)
+
+RIGHT = (
+    library("one rank", "", "HealthyLine"),
+    library("even sizes", "", "HealthyEven"),
+    library("one value of an attribute", "", "HealthyAttribute", attrs={"by": 2}),
+    library("a file that is removed", "", "HealthyFile"),
+    library("a stream redirected and restored", "", "HealthyRedirection"),
+    library("random numbers, said to have effects", "", "HealthyRandom", stateful=True),
+    library("a handler restored", "", "HealthyHandler"),
+    library("memory freed where it fails", "", "HealthyRefusal"),
+    python(
+        "not differentiable: argsort",
+        "",
+        lambda x: np.argsort(x).astype(np.int32) if x.ndim else np.zeros_like(x, np.int32),
+        dtype=lambda x: np.dtype(np.int32),
+    ),
+    python("not differentiable: no rule", "", np.tanh),
+    python("one dtype", "", only(lambda x: x.dtype == np.float32, np.square)),
+    python(
+        *("one rank: matrices", "", only(lambda x: x.ndim == 2, np.matmul), TABLE, TABLE.T.copy()),
+        shape=lambda x, y: (x[0], y[1]),
+        bprop=of_jax(jnp.matmul),
+    ),
+    python(
+        *("sizes that 3 divides", "", only(lambda x: x.size % 3 == 0, np.square), TABLE),
+        bprop=of_jax(jnp.square),
+    ),
+    python(
+        "a mean",
+        "",
+        lambda x: np.asarray(x / max(x.size, 1), x.dtype),
+        bprop=of_jax(lambda x: x / x.size),
+    ),
+    python(
+        "a running sum",
+        "",
+        lambda x: np.cumsum(x, -1, x.dtype) if x.ndim else x,
+        bprop=of_jax(lambda x: jnp.cumsum(x, -1) if x.ndim else x),
+    ),
+    python("a running maximum", "", lambda x: np.maximum.accumulate(x) if x.ndim else x),
+    python("a domain", "", only(lambda x: bool((x > 0).all()), np.log), bprop=of_jax(jnp.log)),
+    python("a kink", "", lambda x: np.maximum(x, 0), bprop=of_jax(jax.nn.relu)),
+    python(
+        "an order",
+        "",
+        lambda x: np.sort(x) if x.ndim else x,
+        bprop=of_jax(lambda x: jnp.sort(x) if x.ndim else x),
+    ),
+)

@@ -1,0 +1,249 @@
+// Faults that show only for inputs that the author did not give, or beside the results, one
+// function each, and healthy kernels of the same kinds. tests/faults_elsewhere.py has a row for
+// each.
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+
+#include "custom_aot_extra.h"
+
+#define KERNEL(name)                                                           \
+  extern "C" int name(int nparam, void** params, int* ndims, int64_t** shapes, \
+                      const char** dtypes, void* stream, void* extra)
+// The kernels of this file are y = 2 x, unless their names say otherwise. They refuse what is not
+// float32, so that nothing but the fault is wrong.
+#define ARRAYS                                           \
+  if (strcmp(dtypes[0], "float32") != 0) return 2;       \
+  const float* x = static_cast<const float*>(params[0]); \
+  float* y = static_cast<float*>(params[nparam - 1]);    \
+  const int64_t n = Size(ndims[0], shapes[0])
+
+namespace {
+
+int64_t Size(int rank, const int64_t* shape) {
+  int64_t size = 1;
+  for (int d = 0; d < rank; ++d) size *= shape[d];
+  return size;
+}
+
+int Twice(const float* x, float* y, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) y[i] = 2 * x[i];
+  return 0;
+}
+
+}  // namespace
+
+KERNEL(SetsTerminateHandler) {
+  ARRAYS;
+  std::set_terminate([] { _exit(3); });
+  return Twice(x, y, n);
+}
+
+KERNEL(SetsNewHandler) {
+  ARRAYS;
+  std::set_new_handler([] { _exit(3); });
+  return Twice(x, y, n);
+}
+
+KERNEL(SeedsRand) {
+  ARRAYS;
+  srand(42);
+  return Twice(x, y, n);
+}
+
+KERNEL(SeedsDrand48) {
+  ARRAYS;
+  srand48(42);
+  return Twice(x, y, n);
+}
+
+KERNEL(NamesThread) {
+  ARRAYS;
+  pthread_setname_np(pthread_self(), "kernel");
+  return Twice(x, y, n);
+}
+
+KERNEL(LeavesFiles) {
+  ARRAYS;
+  char name[] = "/tmp/msops_testXXXXXX";
+  const int file = mkstemp(name);
+  if (file < 0) return 3;
+  close(file);
+  return Twice(x, y, n);
+}
+
+KERNEL(WritesFile) {
+  ARRAYS;
+  FILE* file = fopen("/tmp/msops_test_of_a_fault", "w");
+  if (file == nullptr) return 3;
+  fprintf(file, "%lld\n", static_cast<long long>(n));
+  fclose(file);
+  return Twice(x, y, n);
+}
+
+KERNEL(RedirectsError) {
+  ARRAYS;
+  const int file = open("/dev/null", O_WRONLY);
+  dup2(file, 2);
+  close(file);
+  return Twice(x, y, n);
+}
+
+KERNEL(DoesNotWaitForOutput) {
+  ARRAYS;
+  fcntl(1, F_SETFL, fcntl(1, F_GETFL) | O_NONBLOCK);
+  return Twice(x, y, n);
+}
+
+KERNEL(LeavesSignalStack) {
+  ARRAYS;
+  static char room[1 << 16];
+  stack_t stack = {};
+  stack.ss_sp = room;
+  stack.ss_size = sizeof room;
+  sigaltstack(&stack, nullptr);
+  return Twice(x, y, n);
+}
+
+KERNEL(LeavesProfilingTimer) {
+  ARRAYS;
+  signal(SIGPROF, SIG_IGN);
+  itimerval timer = {{1000, 0}, {1000, 0}};
+  setitimer(ITIMER_PROF, &timer, nullptr);
+  return Twice(x, y, n);
+}
+
+KERNEL(LeaksWhereItFails) {
+  char* volatile scratch = static_cast<char*>(malloc(1000));
+  scratch[0] = 1;
+  ARRAYS;
+  free(scratch);
+  return Twice(x, y, n);
+}
+
+KERNEL(LeaksDescriptorWhereItFails) {
+  const int file = open("/dev/null", O_RDONLY);
+  ARRAYS;
+  close(file);
+  return Twice(x, y, n);
+}
+
+KERNEL(ReadsFarBeyond) {
+  ARRAYS;
+  volatile float far = x[n + (1 << 24)];
+  static_cast<void>(far);
+  return Twice(x, y, n);
+}
+
+KERNEL(ReadsFarBefore) {
+  ARRAYS;
+  volatile float far = x[-(1 << 25)];
+  static_cast<void>(far);
+  return Twice(x, y, n);
+}
+
+KERNEL(ReadsFarBeyondOutput) {
+  ARRAYS;
+  volatile float far = y[n + (1 << 27)];
+  static_cast<void>(far);
+  return Twice(x, y, n);
+}
+
+KERNEL(WrongAbove64) {
+  ARRAYS;
+  for (int64_t i = 0; i < n; ++i) y[i] = i < 64 ? 2 * x[i] : 0;
+  return 0;
+}
+
+KERNEL(WrongFrom64On) {
+  ARRAYS;
+  for (int64_t i = 0; i < n; ++i) y[i] = n < 64 ? 2 * x[i] : 3 * x[i];
+  return 0;
+}
+
+KERNEL(WrongAtOneElement) {
+  ARRAYS;
+  for (int64_t i = 0; i < n; ++i) y[i] = n == 1 ? 0 : 2 * x[i];
+  return 0;
+}
+
+KERNEL(TakesTheFirstAxis) {
+  ARRAYS;
+  return Twice(x, y, n == 0 ? 0 : shapes[0][0]);
+}
+
+KERNEL(WrongForMatrices) {
+  ARRAYS;
+  for (int64_t i = 0; i < n; ++i) y[i] = ndims[0] == 2 ? x[i] : 2 * x[i];
+  return 0;
+}
+
+KERNEL(HealthyLine) {
+  if (ndims[0] != 1) return 4;
+  ARRAYS;
+  return Twice(x, y, n);
+}
+
+KERNEL(HealthyEven) {
+  ARRAYS;
+  return n % 2 == 0 ? Twice(x, y, n) : 5;
+}
+
+KERNEL(HealthyAttribute) {
+  ARRAYS;
+  const int64_t by = static_cast<AotExtra*>(extra)->Attr<int64_t>("by");
+  return by == 2 ? Twice(x, y, n) : 6;
+}
+
+KERNEL(HealthyFile) {
+  ARRAYS;
+  char name[] = "/tmp/msops_testXXXXXX";
+  const int file = mkstemp(name);
+  if (file < 0) return 3;
+  unlink(name);
+  close(file);
+  return Twice(x, y, n);
+}
+
+KERNEL(HealthyRedirection) {
+  ARRAYS;
+  const int kept = dup(1), file = open("/dev/null", O_WRONLY);
+  dup2(file, 1);
+  puts("kernel");
+  fflush(stdout);
+  dup2(kept, 1);
+  close(kept);
+  close(file);
+  return Twice(x, y, n);
+}
+
+KERNEL(HealthyRandom) {
+  ARRAYS;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + static_cast<float>(rand()) / RAND_MAX;
+  return 0;
+}
+
+KERNEL(HealthyHandler) {
+  ARRAYS;
+  const std::terminate_handler before = std::set_terminate([] { _exit(3); });
+  std::set_terminate(before);
+  return Twice(x, y, n);
+}
+
+KERNEL(HealthyRefusal) {
+  char* volatile scratch = static_cast<char*>(malloc(1000));
+  scratch[0] = 1;
+  free(scratch);
+  ARRAYS;
+  return Twice(x, y, n);
+}

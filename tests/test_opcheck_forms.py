@@ -1,0 +1,86 @@
+"""`opcheck` compares the two forms of a loop kernel."""
+# Loop kernels use names that mean something only inside them.
+# ruff: noqa: F821
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from custom_ops import loops, multiply
+from quick_cases import one_in
+from test_opcheck import check_one
+
+from msops import Custom
+from msops.testing import Finding, forms
+
+X = np.linspace(-1, 2, 15, dtype=np.float32).reshape(3, 5)
+
+
+def matrix_times(a, x):
+    y = output_tensor((a.shape[0],), a.dtype)
+    for i in range(a.shape[0]):
+        y[i] = 0.0
+        for j in range(a.shape[1]):
+            y[i] = y[i] + a[i, j] * x[j]
+    return y
+
+
+def running_sum(x):
+    y = output_tensor(x.shape, x.dtype)
+    y[0] = x[0]
+    for i in range(1, x.shape[0]):
+        y[i] = y[i - 1] + x[i]
+    return y
+
+
+def forms_of(op: Custom, *args: Any) -> Finding:
+    return check_one(op, "forms agree", *args)
+
+
+@pytest.mark.parametrize(
+    ("op", "args", "sizes"),
+    one_in(
+        2,
+        [
+            (loops(multiply), (X[0], X[1]), "5 elements, 5121 elements"),
+            (loops(multiply, "native"), (np.ones(9000, np.float32),) * 2, "2250 elements, 9000"),
+            (loops(matrix_times), (X, X[0]), "15 elements, 7683 elements"),
+            (loops(running_sum), (X[0],), "5 elements, 5121 elements"),
+        ],
+    ),
+)
+def test_both_forms_agree_on_both_sides_of_4096_elements(
+    op: Custom, args: tuple[np.ndarray, ...], sizes: str
+) -> None:
+    finding = forms_of(op, *args)
+    assert finding.verdict == "passed", finding
+    assert sizes in finding.summary
+
+
+def test_a_form_with_other_results_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A NaN that is lost above 4,096 elements, as XLA's maximum on a CPU loses it."""
+
+    class Losing:
+        def bound(self, call: Any) -> Any:
+            def program(flat: Any) -> Any:
+                product = np.asarray(flat[0]) * np.asarray(flat[1])
+                return [
+                    np.where(np.isnan(product), np.float32(0), product)
+                    if len(product) > 4096
+                    else product
+                ]
+
+            return program
+
+    monkeypatch.setattr(forms, "share_programs", lambda definition: Losing())
+    finding = forms_of(loops(multiply), X[0], np.ones(5, np.float32))
+    assert finding.verdict == "failed", finding
+    (line,) = finding.details
+    assert line.startswith("5121 elements, NaN and infinities: C instead of XLA: output 0, float32")
+
+
+def test_what_is_no_loops_has_one_form() -> None:
+    finding = forms_of(Custom(np.square, lambda x: x, lambda x: x), X)
+    assert (finding.verdict, finding.summary) == ("skipped", "the kernel is no loops")
