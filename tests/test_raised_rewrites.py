@@ -171,6 +171,21 @@ def test_recurrences_are_not_rewritten(value: str) -> None:
     np.testing.assert_array_equal(np.asarray(got), want)
 
 
+def test_repeated_terms_are_not_rewritten() -> None:
+    kernel = parse_kernel(
+        """kernel repeated(a: float32[3]) -> (y) {
+      buffer t: float32[3]
+      buffer y: float32[3]
+      parallel i in 0 .. 3 { reduction j in 0 .. 3 { t[i] = t[i] + (a[i] * 1e30:float32) } }
+      parallel k in 0 .. 3 { y[k] = t[k] * 1e-30:float32 }
+    }""".replace("1e30", repr(1e30)).replace("1e-30", repr(1e-30))
+    )
+    a = np.float32([0.5, 1e20, -3.0])
+    with np.errstate(over="ignore"):
+        (want,) = interpret(kernel, [a])
+    np.testing.assert_allclose(jax.jit(build(to_raised(kernel)))(a)[0], want, 1e-6)
+
+
 def test_gradients_pass_through() -> None:
     kernel = parse_kernel("""kernel slopes(x: float64[3], s: float64[]) -> (y) {
       buffer y: float64[3]

@@ -8,6 +8,7 @@ from msops._loops.ir.nodes import Expr
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
+from msops._loops.to_jax.printing.shields import repeated
 from msops._loops.to_jax.printing.values import Value
 
 
@@ -27,7 +28,13 @@ def reduce_value(op: str, value: Value, over: Sequence[str], env: Environment) -
     axes = tuple(axis for axis in env.order if axis in value.axes or axis in over)
     if op in ("min", "max", "land", "lor", "and", "or"):
         axes = value.axes  # Repetition changes nothing.
+    is_repeated = axes != value.axes
+    if is_repeated:
+        value = repeated(value, env.origins)
     array = env.spread(value, axes)
     dimensions = tuple(i for i, axis in enumerate(axes) if axis in over)
     kept = tuple(axis for axis in axes if axis not in over)
-    return Value(operations.reduce(op, array, dimensions), kept)
+    result = operations.reduce(op, array, dimensions)
+    if is_repeated:
+        env.origins.note(result, "scaled" if op == "add" else "several")
+    return Value(result, kept)

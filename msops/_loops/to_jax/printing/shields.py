@@ -145,6 +145,14 @@ def divisor(numerator: Array, array: Array) -> Array:
     return lax.select(lax.ne(numerator, numerator), _rounded_array(array), array)
 
 
+def repeated(value: Value, origins: Origins) -> Value:
+    """Returns a value that is added up over axes along which it is constant.
+
+    XLA multiplies it by their length.
+    """
+    return _rounded(value) if origins.of(value) in _SCALED else value
+
+
 def barred(value: Value) -> Value:
     """Returns a value that XLA does not know."""
     return Value(lax.optimization_barrier(value.array), value.axes)
