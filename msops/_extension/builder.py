@@ -78,6 +78,7 @@ class CustomOpBuilder:
         self._options: BuilderOptions = read_options(
             name, sources, backend, include_paths, cflags, ldflags, kwargs
         )
+        self._text: str | None = None
         self.name = self._options.name
         self.backend = self._options.backend
         if self.backend == "Ascend":
@@ -114,7 +115,9 @@ class CustomOpBuilder:
         options = read_options(name, "text.cpp", backend, None, None, None, {})
         suffix = ".cu" if options.backend == "GPU" else ".cpp"
         path = _toolchain.store_source(source_text, f"{options.name}{suffix}", options.who)
-        return cls(name, str(path), backend, **kwargs)
+        builder = cls(name, str(path), backend, **kwargs)
+        builder._text = source_text
+        return builder
 
     def get_sources(self) -> list[str]:
         """Returns the paths of the sources."""
@@ -184,6 +187,9 @@ class CustomOpBuilder:
     def _build(self, *more_flags: str) -> _toolchain.Built:
         who = self._options.who
         build = self._options.build
+        if self._text is not None:
+            # The cache may have been emptied since the builder was made.
+            _toolchain.store_source(self._text, Path(self.get_sources()[0]).name, who)
         _toolchain.check_build(build, who)
         flags = (*words("cflags", self.get_cflags(), who), *more_flags)
         linker = LANGUAGES[".cu" if self.backend == "GPU" else ".cpp"]
