@@ -672,3 +672,31 @@ def test_a_quotient_is_rounded_up(dtype: str) -> None:
     for form in ("xla", "native"):
         got = Custom(k, func_type="akg", compile_attrs={"lower": form})(a, b)
         assert np.asarray(got).tolist() == wanted, form
+
+
+@pytest.mark.parametrize("keyword", ["parallel", "vectorize"])
+def test_a_promise_that_is_wrong_under_a_while_stays_serial(
+    keyword: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def vectorized(b):
+        z = output_tensor((1,), b.dtype)
+        i = 0
+        while i < 17 and b[0] > 0:
+            for j in vectorize(8):
+                z[i % 1] ^= b[j] if j <= 3 else z[0]
+            z[0] += 1
+            i += 1
+        return z
+
+    def parallelized(b):
+        z = output_tensor((8,), b.dtype)
+        i = 0
+        while i < 6 and b[0] > 0:
+            for j in parallel(8):
+                z[i] = z[i] * 3 + b[j]
+            i += 1
+        return z
+
+    func = vectorized if keyword == "vectorize" else parallelized
+    everywhere(func, np.arange(1, 9, dtype=np.int32))
+    assert any(f"loop j cannot be '{keyword}'" in record.message for record in caplog.records)

@@ -403,6 +403,53 @@ def test_a_promise_that_is_wrong_is_refused() -> None:
     assert kind_of("b[i + 1] = b[i] + a[i]", "@parallel") == "serial"
 
 
+# Whatever the data are: where the loop runs, two iterations meet.
+WRONG_PROMISES = [
+    "b[at[i] % 2] = b[at[i] % 2] + ((j < 3) ? a[j] : b[0])",
+    "b[at[0]] = (3.0 * b[at[0]]) + a[j]",
+    "b[at[i]] = a[j]",
+    "b[j + 1] = b[j] + a[j]",
+    "b[at[i] % 1] = b[at[i] % 1] + ((j < 3) ? a[j] : b[0])",
+    "b[at[i] + j] = b[(at[i] + j) + 1] * 0.5",
+    "b[at[i] + i] = b[i + at[i]] * 0.5",
+]
+# Data may make them right.
+POSSIBLE_PROMISES = [
+    "if (at[0] > 0) { b[j + 1] = b[j] + a[at[i]] }",
+    "b[at[j]] = (3.0 * b[at[j]]) + a[j]",
+    "b[at[i] + j] = b[(at[0] + j) + 1] * 0.5",
+    "if (a[j] > 0.0) { b[at[i]] = a[j] }",
+    "if (j > at[i]) { b[0] = a[j] }",
+    "b[j] = b[at[i]] + a[j]",
+]
+
+
+@pytest.mark.parametrize("keyword", ["parallel", "vectorize"])
+@pytest.mark.parametrize(
+    ("text", "is_wrong"),
+    [(text, True) for text in WRONG_PROMISES] + [(text, False) for text in POSSIBLE_PROMISES],
+)
+def test_a_promise_is_wrong_whatever_is_outside_the_loop(
+    text: str, is_wrong: bool, keyword: str
+) -> None:
+    text = re.sub(r"(\d\.\d)", r"\1:float32", text.replace("{ ", "{\n").replace(" }", "\n}"))
+    kernel = parse_kernel(f"""
+        kernel k(a: float32[8], at: int32[8], b: float32[8]) -> (b) {{
+          serial i in 0 .. 8 {{
+            if (a[i] > 0.0:float32) {{
+              serial j in 0 .. 7 @{keyword} {{
+                {text}
+              }}
+            }}
+          }}
+        }}""")
+    found = find_kinds(kernel)
+    assert (found.by_variable["j"] == "serial") is is_wrong
+    assert [f"loop j cannot be '{keyword}'" in f.message for f in found.findings] == [
+        True
+    ] * is_wrong
+
+
 def test_an_asked_order_is_kept() -> None:
     assert kind_of("b[i] = a[i]", "@serial") == "serial"
 

@@ -13,6 +13,7 @@ those that do.
 
 from __future__ import annotations
 
+import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from msops._loops.analysis.findings import LoopFinding
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.nodes import For, Kernel, Location, LoopKind, Store
 from msops._loops.ir.text import expr_text
-from msops._loops.ir.walk import statements
+from msops._loops.ir.walk import statements, visit
 
 if TYPE_CHECKING:
     from msops._loops.analysis.polyhedral.accesses import Access
@@ -62,7 +63,7 @@ def find_kinds(kernel: Kernel) -> Kinds:
     carried: dict[str | None, list[Dependence]] = defaultdict(list)
     for dependence in found:
         carried[dependence.carrier].append(dependence)
-    verdicts = [_verdict(loop, carried[loop.var]) for loop in loops]
+    verdicts = [_verdict(kernel, loop, carried[loop.var]) for loop in loops]
     return Kinds(
         {loop.var: verdict.kind for loop, verdict in zip(loops, verdicts, strict=True)},
         tuple(f"{_title(loop)}: {v.reason}" for loop, v in zip(loops, verdicts, strict=True)),
@@ -77,8 +78,8 @@ class _Verdict:
     finding: LoopFinding | None = None
 
 
-def _verdict(loop: For, carried: Sequence[Dependence]) -> _Verdict:
-    blocking = [d for d in carried if not (d.is_reduction or _is_of_sum(d, loop))]
+def _verdict(kernel: Kernel, loop: For, carried: Sequence[Dependence]) -> _Verdict:
+    blocking = [d for d in carried if _is_blocking(d, loop)]
     free: LoopKind = "reduction" if len(blocking) < len(carried) else "parallel"
     if not blocking:
         if loop.hint == "serial":
@@ -86,7 +87,9 @@ def _verdict(loop: For, carried: Sequence[Dependence]) -> _Verdict:
         return _Verdict(free, free)
     certain = [dependence for dependence in blocking if dependence.is_exact]
     if loop.hint in _PROMISES and not certain:
-        return _Verdict(free, f"{free}, as its author promises by '{loop.hint}'")
+        certain = _certain_inside(kernel, loop, blocking)
+        if not certain:
+            return _Verdict(free, f"{free}, as its author promises by '{loop.hint}'")
     # A value that is passed on says more than memory that is used again.
     why = _reason(min(certain or blocking, key=lambda d: d.kind != "flow"))
     finding = None
@@ -94,6 +97,24 @@ def _verdict(loop: For, carried: Sequence[Dependence]) -> _Verdict:
         message = f"loop {loop.var} cannot be '{loop.hint}': {why}"
         finding = LoopFinding("hint", message, loop.location)
     return _Verdict("serial", f"serial, because {why}", finding)
+
+
+def _is_blocking(dependence: Dependence, loop: For) -> bool:
+    return not (dependence.is_reduction or _is_of_sum(dependence, loop))
+
+
+def _certain_inside(kernel: Kernel, loop: For, blocking: Sequence[Dependence]) -> list[Dependence]:
+    """Returns those dependences that are certain once the loop runs; see `promises`."""
+    from msops._loops.analysis.polyhedral.promises import certain_dependences
+
+    scope = next(scope for stmt, scope in visit(kernel) if stmt is loop)
+    found = certain_dependences(kernel, loop, scope, lambda each: _is_blocking(each, loop))
+    places = {(_location(each.source), _location(each.target)) for each in found}
+    return [
+        dataclasses.replace(each, is_exact=True)
+        for each in blocking
+        if (_location(each.source), _location(each.target)) in places
+    ]
 
 
 def _is_of_sum(dependence: Dependence, loop: For) -> bool:

@@ -2,5 +2,5 @@
 
 Importing a module of this package imports islpy; `import msops` does not.
 
-Modules: accesses, bounds, counts, dependences, domain, flow, library, side_by_side.
+Modules: accesses, bounds, counts, dependences, domain, flow, library, promises, side_by_side.
 """
