@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from msops._base import config
@@ -42,21 +42,28 @@ class Compiler:
 
     Attributes:
       command: the words that start it.
-      identity: all that its ``--version`` says, and for nvcc what its host compiler's says.
+      version_text: all that its ``--version`` says.
+      host_text: for nvcc, what that of its host compiler says.
     """
 
     command: tuple[str, ...]
-    identity: str
+    version_text: str
+    host_text: str = ""
+
+    @property
+    def identity(self) -> str:
+        """All that tells it from other compilers."""
+        return self.version_text + self.host_text
 
     @property
     def is_gcc(self) -> bool:
         """Whether it is GNU's."""
-        return "Free Software Foundation" in self.identity
+        return "Free Software Foundation" in self.version_text
 
     @property
     def gcc_version(self) -> str:
         """The version of GNU's compiler; empty for others."""
-        version = re.search(r"\)\s+(\d+\.\d\S*)", self.identity)
+        version = re.search(r"\)\s+(\d+\.\d\S*)", self.version_text)
         return version[1] if self.is_gcc and version else ""
 
     @property
@@ -90,8 +97,7 @@ def find_compiler(
     compiler = Compiler(command, _version_text(command, who))
     _check_gcc_is_new_enough(compiler, source, language, who)
     if language is CUDA:
-        host = _host_compiler_version(flags, who)
-        return Compiler(command, compiler.identity + host)
+        return replace(compiler, host_text=_host_compiler_version(flags, who))
     return compiler
 
 
