@@ -16,6 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from msops._base import extremes
 from msops._base.dtypes import as_dtype
 from msops._face import array_arithmetic as arithmetic
 from msops._face.array_arithmetic import binary, kind_of
@@ -323,7 +324,7 @@ sigmoid = unary_float(jax.nn.sigmoid)
 sum = reduction(jnp.sum)
 mean = reduction(_mean)
 prod = reduction(jnp.prod)
-amax = reduction(jnp.max)
-amin = reduction(jnp.min)
+amax = reduction(extremes.amax)
+amin = reduction(extremes.amin)
 all = reduction(jnp.all)
 any = reduction(jnp.any)

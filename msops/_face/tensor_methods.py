@@ -14,6 +14,7 @@ from typing import Any
 import jax.numpy as jnp
 import numpy as np
 
+from msops._base import extremes
 from msops._base.dtypes import as_dtype
 from msops._face import array_math as m
 
@@ -140,9 +141,9 @@ METHODS: dict[str, Callable[..., Any]] = {
     "le": m.less_equal,
     "long": _to_dtype("int64"),
     "lt": m.less,
-    "max": _extreme(jnp.max, jnp.argmax),
+    "max": _extreme(extremes.amax, jnp.argmax),
     "mean": _reduced(m.mean),
-    "min": _extreme(jnp.min, jnp.argmin),
+    "min": _extreme(extremes.amin, jnp.argmin),
     "ne": m.not_equal,
     "numel": jnp.size,
     "permute": _transpose,

@@ -20,6 +20,7 @@ from msops._ascend.aclnn.dtypes import in_float32
 from msops._ascend.aclnn.kinds import Bool, Float, Int, Ints, Tensor, Text, UpdatedTensor
 from msops._ascend.aclnn.refusal import Refused
 from msops._ascend.aclnn.table import aclnn
+from msops._base import extremes
 
 # The axes of each layout in the order batch, heads, sequence, channels; H is heads and channels.
 _LAYOUTS = {"BNSD": "BNSD", "BSND": "BSND", "BSH": "BSH", "SBH": "SBH"}
@@ -53,7 +54,7 @@ class _Attention:
         hidden = self._hidden(scores)
         lowest = jnp.finfo(scores.dtype).min
         scores = jnp.where(hidden, lowest, scores)
-        most = jax.lax.stop_gradient(jnp.max(scores, axis=-1, keepdims=True))
+        most = jax.lax.stop_gradient(extremes.amax(scores, axis=-1, keepdims=True))
         # A row of which nothing is seen gives zeros, not a mean.
         weights = jnp.where(hidden, 0, jnp.exp(scores - most))
         total = jnp.sum(weights, axis=-1, keepdims=True)

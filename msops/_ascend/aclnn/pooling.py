@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -15,6 +14,7 @@ from msops._ascend.aclnn.kinds import Bool, Int, Ints, Tensor
 from msops._ascend.aclnn.outputs import Outputs, require_shape
 from msops._ascend.aclnn.refusal import Refused
 from msops._ascend.aclnn.table import aclnn
+from msops._base.extremes import window_extreme
 
 
 def _pair(values: Ints, name: str, least: int, default: Ints = ()) -> tuple[int, int]:
@@ -44,27 +44,6 @@ def _count(size: int, window: int, stride: int, pads: tuple[int, int], ceil_mode
 def _extra(size: int, window: int, stride: int, pads: tuple[int, int], count: int) -> int:
     """Returns how far `count` windows reach past the padding."""
     return max(0, (count - 1) * stride + window - size - sum(pads))
-
-
-def _windows(
-    x: jax.Array,
-    initial: Any,
-    combine: Callable[..., Any],
-    window: tuple[int, int],
-    strides: tuple[int, int],
-    pads: list[tuple[int, int]],
-    dilations: tuple[int, int] = (1, 1),
-) -> jax.Array:
-    lead = (1,) * (x.ndim - 2)
-    return jax.lax.reduce_window(
-        x,
-        initial,
-        combine,
-        (*lead, *window),
-        (*lead, *strides),
-        [(0, 0)] * (x.ndim - 2) + pads,
-        window_dilation=(*lead, *dilations),
-    )
 
 
 def _check_rank(x: jax.Array) -> None:
@@ -110,7 +89,11 @@ def avg_pool2d(
         (pad, pad + _extra(*axis, count))
         for pad, axis, count in zip(around, axes, counts, strict=True)
     ]
-    total = _windows(x, np.zeros((), x.dtype), jax.lax.add, window, steps, pads)
+    lead = (1,) * (x.ndim - 2)
+    total = jax.lax.reduce_window(
+        x, np.zeros((), x.dtype), jax.lax.add,
+        (*lead, *window), (*lead, *steps), [(0, 0)] * len(lead) + pads,
+    )  # fmt: skip
     if divisor_override:
         divisor: Any = divisor_override
     else:
@@ -189,10 +172,11 @@ def _max_pool(
         (before, after + _extra(*axis, count))
         for (before, after), axis, count in zip(around, axes, counts, strict=True)
     ]
-    floats = kind_of(self.dtype) == 2
-    lowest = self.dtype.type(-np.inf) if floats else np.iinfo(self.dtype).min
-    initial = np.asarray(lowest, self.dtype)
-    return _windows(self, initial, jax.lax.max, window, steps, whole, spread)
+    lead = (1,) * (self.ndim - 2)
+    return window_extreme(
+        "max", self,
+        (*lead, *window), (*lead, *steps), [(0, 0)] * len(lead) + whole, (*lead, *spread),
+    )  # fmt: skip
 
 
 @aclnn("MaxPool2dWithMask")

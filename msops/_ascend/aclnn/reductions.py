@@ -13,6 +13,7 @@ from msops._ascend.aclnn.kinds import Bool, DType, Int, Ints, Scalar, Tensor
 from msops._ascend.aclnn.outputs import Outputs, declared
 from msops._ascend.aclnn.refusal import Refused
 from msops._ascend.aclnn.table import aclnn
+from msops._base import extremes
 
 
 def axes(dims: Ints | None, tensor: jax.Array) -> tuple[int, ...]:
@@ -75,14 +76,14 @@ def _not_empty(x: jax.Array, dims: tuple[int, ...]) -> None:
 def amax(self: Tensor, dim: Ints | None, keep_dim: Bool) -> Tensor:
     """The greatest entries over axes; equal ones share the gradient."""
     _not_empty(self, axes(dim, self))
-    return jnp.max(self, axis=axes(dim, self), keepdims=keep_dim)
+    return extremes.amax(self, axis=axes(dim, self), keepdims=keep_dim)
 
 
 @aclnn("Amin")
 def amin(self: Tensor, dim: Ints | None, keep_dim: Bool) -> Tensor:
     """The smallest entries over axes; equal ones share the gradient."""
     _not_empty(self, axes(dim, self))
-    return jnp.min(self, axis=axes(dim, self), keepdims=keep_dim)
+    return extremes.amin(self, axis=axes(dim, self), keepdims=keep_dim)
 
 
 @aclnn("Max")
@@ -154,9 +155,9 @@ def norm(self: Tensor, p: Scalar | None, dim: Ints | None, keep_dim: Bool) -> Te
     x = jnp.abs(in_float32(self))
     p, over = 2.0 if p is None else float(p), axes(dim, self)
     if p == np.inf:
-        result = jnp.max(x, axis=over, keepdims=keep_dim)
+        result = extremes.amax(x, axis=over, keepdims=keep_dim)
     elif p == -np.inf:
-        result = jnp.min(x, axis=over, keepdims=keep_dim)
+        result = extremes.amin(x, axis=over, keepdims=keep_dim)
     elif p == 0:
         result = jnp.sum((x != 0).astype(x.dtype), axis=over, keepdims=keep_dim)
     else:

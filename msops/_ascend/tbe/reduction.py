@@ -13,12 +13,13 @@ import numpy as np
 from msops._ascend.tbe.casting import NUMBERS, cast_operands
 from msops._ascend.tbe.operation import apply, check_same_shape, check_tensors, number_of
 from msops._ascend.tbe.session import KernelTypeError
+from msops._base.extremes import amax, amin
 from msops._loops.frontends.tvm.tensor import Tensor
 from msops._loops.frontends.tvm.tracing import build_error, call_error
 
 _REDUCE: dict[str, Callable[..., jax.Array]] = {
-    "reduce_max": jnp.max,
-    "reduce_min": jnp.min,
+    "reduce_max": amax,
+    "reduce_min": amin,
     "reduce_prod": jnp.prod,
     "sum": jnp.sum,
 }
