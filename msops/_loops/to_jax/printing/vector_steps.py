@@ -47,7 +47,7 @@ def execute(step: VectorStep, env: Environment) -> Contents:
         case Reduce(op=op, value=value, over=over):
             result = reduce_expression(op, value, over, env)
             if not over and op == "add" and is_float(value.dtype):
-                result = _added(env.contents[nest.store.buffer], result, env)
+                result = _added(nest, result, env)
             if env.mask and set(env.mask.axes) & set(over):
                 # Masked terms have entered the result as the neutral element.
                 env = dataclasses.replace(env, masks=())
@@ -63,10 +63,13 @@ def execute(step: VectorStep, env: Environment) -> Contents:
             return store(nest.store, recur(step, env), None, env)
 
 
-def _added(old: Contents, value: Value, env: Environment) -> Value:
-    """Returns a term of a sum; as 0 + -0 is 0, it is not -0 where it is added to zeros."""
+def _added(nest: Nest, value: Value, env: Environment) -> Value:
+    """Returns a term of a sum; as 0 + -0 is 0, it is not -0 where it is stored instead of zeros."""
+    old = env.contents[nest.store.buffer]
     if not isinstance(old, Uniform) or old.value or np.signbit(old.value):
         return value
+    if find_view(nest.store.indices, old.shape, env.axis_ranges) is None:
+        return value  # It is added to them.
     return env.compute("add", lax.add, value, Value(old.value, ()))
 
 
