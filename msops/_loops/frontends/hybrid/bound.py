@@ -172,7 +172,11 @@ class _Walk:
     missing: list[Load] = field(default_factory=list)
 
     def run(self, body: tuple[Stmt, ...], state: _State) -> _State:
-        for stmt in body:
+        for place, stmt in enumerate(body):
+            if state.is_bound:
+                # No read after it is of interest: most scalars are assigned at once.
+                rest = body[place:]
+                return state.storing(stored_in(rest) | declared_in(rest), {})
             for expr in own_expressions(stmt):
                 self.reads(expr, state)
             state = self.step(stmt, state)
