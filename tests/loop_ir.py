@@ -100,7 +100,6 @@ from msops._loops.oracle.rules import RULES as VERIFIER_RULES
 from msops._loops.oracle.tokens import TextError
 from msops._loops.oracle.verify import IRError, verify
 from msops._loops.passes.batching import batched
-from msops._loops.passes.count_bits import count_bits
 from msops._loops.passes.forward_locals import (
     forward_indices,
     forward_lengths,
@@ -130,7 +129,7 @@ from msops._loops.pipeline import (
 )
 from msops._loops.pipeline import run as run_passes
 from msops._loops.specialisation import Specialisation, Stages
-from msops._loops.to_c import CSource, alternating, c_source, fusing, partial_sums, strided_sums
+from msops._loops.to_c import CSource, alternating, c_source, fusing, partial_sums
 from msops._loops.to_c import borders as c_borders
 from msops._loops.to_c import columns as c_columns
 from msops._loops.to_c import cost as c_cost
@@ -141,16 +140,12 @@ from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.apart import are_apart
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.checking import check_indices_ahead
-from msops._loops.to_c.clamping import load_clamped_neighbours
 from msops._loops.to_c.columns import sum_columns
-from msops._loops.to_c.compared_indices import name_compared_indices
 from msops._loops.to_c.conditional_sums import add_choices
 from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
-from msops._loops.to_c.element_choices import choose_elements
 from msops._loops.to_c.eliminating import update_later_elements
-from msops._loops.to_c.exact_indices import write_exact_indices
 from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.fusing import fuse_rows
@@ -162,7 +157,6 @@ from msops._loops.to_c.invariants import compute_invariants_once
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lane_sums import sum_in_lanes
 from msops._loops.to_c.lanes import put_rows_in_lanes
-from msops._loops.to_c.mask_flags import set_flags_by_masks
 from msops._loops.to_c.masked_sums import sum_under_masks
 from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.neighbours import gather_from_neighbours
@@ -171,7 +165,6 @@ from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.padded_windows import partition_windows
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.partitioning import partition_loops, partition_rows, partition_steps
-from msops._loops.to_c.picking import compute_picks_ahead
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.proving import prove_indices
 from msops._loops.to_c.reductions import sum_in_variables
@@ -184,8 +177,6 @@ from msops._loops.to_c.searching import keep_found_elements, separate_searches, 
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
-from msops._loops.to_c.stepping import step_over_iterations
-from msops._loops.to_c.strided_sums import sum_side_by_side
 from msops._loops.to_c.tables import tabulate_values
 from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.text.names import LIBRARY
@@ -199,7 +190,6 @@ from msops._loops.to_c.whole_conditions import evaluate_whole_conditions
 from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_c.workspaces import localise_temporaries, place_locals
-from msops._loops.to_c.wrapping import branch_at_borders
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cuda_source
 from msops._loops.to_cuda.dialect import FROM_F16, PREAMBLE, TO_F16
 from msops._loops.to_cuda.grid import mark_grids
@@ -297,7 +287,6 @@ __all__ = [
     "block_rows",
     "block_triangles",
     "body_text",
-    "branch_at_borders",
     "build_generated",
     "build_jax",
     "c_borders",
@@ -309,16 +298,13 @@ __all__ = [
     "carry_elements",
     "check_bounds",
     "check_indices_ahead",
-    "choose_elements",
     "choose_for_cpu",
     "components",
     "compute_functions_ahead",
     "compute_invariants_once",
-    "compute_picks_ahead",
     "compute_repeats_once",
     "contents",
     "contract",
-    "count_bits",
     "count_operations",
     "count_windows",
     "counts",
@@ -363,7 +349,6 @@ __all__ = [
     "keep_found_elements",
     "keep_vectors_in_registers",
     "kernel_text",
-    "load_clamped_neighbours",
     "loads",
     "localise_temporaries",
     "lower_tvm",
@@ -377,7 +362,6 @@ __all__ = [
     "materialise_guards",
     "merge_branches",
     "move_parallel_loops_out",
-    "name_compared_indices",
     "nest_flat_loops",
     "nested_ranges",
     "own_expressions",
@@ -408,7 +392,6 @@ __all__ = [
     "scalars",
     "separate_rows",
     "separate_searches",
-    "set_flags_by_masks",
     "share_among_threads",
     "share_extremes",
     "shrink_locals",
@@ -423,14 +406,11 @@ __all__ = [
     "split_searches",
     "split_updates",
     "statements",
-    "step_over_iterations",
     "steps_text",
-    "strided_sums",
     "sum_ahead",
     "sum_columns",
     "sum_in_lanes",
     "sum_in_variables",
-    "sum_side_by_side",
     "sum_under_masks",
     "tabulate_values",
     "tile_crossing_loops",
@@ -445,7 +425,6 @@ __all__ = [
     "visit",
     "widen_sums",
     "with_borders",
-    "write_exact_indices",
     "write_fresh_results",
     "write_out_stages",
     "write_out_windows",

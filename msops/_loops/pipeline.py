@@ -33,7 +33,6 @@ from msops._loops.ir.nodes import Kernel, Local
 from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import accesses_in, buffers_of, statements
 from msops._loops.passes.batching import batched
-from msops._loops.passes.count_bits import count_bits
 from msops._loops.passes.forward_locals import (
     forward_indices,
     forward_lengths,
@@ -54,16 +53,12 @@ from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.borders import zero_borders
 from msops._loops.to_c.carrying import carry_elements
 from msops._loops.to_c.checking import check_indices_ahead
-from msops._loops.to_c.clamping import load_clamped_neighbours
 from msops._loops.to_c.columns import sum_columns
-from msops._loops.to_c.compared_indices import name_compared_indices
 from msops._loops.to_c.conditional_sums import add_choices
 from msops._loops.to_c.deferring import defer_sums
 from msops._loops.to_c.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.early_ends import mark_early_ends
-from msops._loops.to_c.element_choices import choose_elements
 from msops._loops.to_c.eliminating import update_later_elements
-from msops._loops.to_c.exact_indices import write_exact_indices
 from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.fusing import fuse_rows
@@ -75,7 +70,6 @@ from msops._loops.to_c.invariants import compute_invariants_once
 from msops._loops.to_c.jamming import jam_serial_loops
 from msops._loops.to_c.lane_sums import sum_in_lanes
 from msops._loops.to_c.lanes import put_rows_in_lanes
-from msops._loops.to_c.mask_flags import set_flags_by_masks
 from msops._loops.to_c.masked_sums import sum_under_masks
 from msops._loops.to_c.merging import merge_branches
 from msops._loops.to_c.neighbours import gather_from_neighbours
@@ -84,7 +78,6 @@ from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.padded_windows import partition_windows
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.partitioning import partition_loops, partition_rows, partition_steps
-from msops._loops.to_c.picking import compute_picks_ahead
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.proving import prove_indices
 from msops._loops.to_c.reductions import sum_in_variables
@@ -97,8 +90,6 @@ from msops._loops.to_c.searching import keep_found_elements, separate_searches, 
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
-from msops._loops.to_c.stepping import step_over_iterations
-from msops._loops.to_c.strided_sums import sum_side_by_side
 from msops._loops.to_c.tables import tabulate_values
 from msops._loops.to_c.tails import fill_last_vectors
 from msops._loops.to_c.tiling import tile_crossing_loops
@@ -111,7 +102,6 @@ from msops._loops.to_c.whole_conditions import evaluate_whole_conditions
 from msops._loops.to_c.widening import widen_sums
 from msops._loops.to_c.windows import write_out_windows
 from msops._loops.to_c.workspaces import LOCAL_BYTES, localise_temporaries, place_locals
-from msops._loops.to_c.wrapping import branch_at_borders
 from msops._loops.to_cuda.grid import mark_grids
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
 from msops._loops.to_cuda.thread_code import THREAD_BYTES
@@ -133,7 +123,6 @@ Passes: TypeAlias = tuple[tuple[str, Pass], ...]
 
 PASSES_COMMON: Passes = (
     ("simplify", simplify),
-    ("count bits", count_bits),
     ("forward indices", forward_indices),
     ("nest flat loops", nest_flat_loops),
     ("write out stages", write_out_stages),
@@ -181,11 +170,9 @@ PASSES_IN_PLACE: Passes = (
     ("widen sums", widen_sums),
     ("block rows", block_rows),
     ("write out windows", write_out_windows),
-    ("name compared indices", name_compared_indices),
     ("unroll short loops", unroll_short_loops),
     ("defer NaN tests", defer_nan_tests),
     ("update later elements", update_later_elements),
-    ("sum side by side", sum_side_by_side),
     ("move parallel loops out", move_parallel_loops_out),
     ("sink parallel loops", sink_parallel_loops),
     ("tile crossing loops", tile_crossing_loops),
@@ -205,16 +192,11 @@ PASSES_IN_PLACE: Passes = (
     ("rejoin at pivots", rejoin_at_pivots),
     ("carry elements", carry_elements),
     ("sum in variables", sum_in_variables),
-    ("choose elements", choose_elements),
-    ("load clamped neighbours", load_clamped_neighbours),
     ("add choices", add_choices),
-    ("set flags by masks", set_flags_by_masks),
     ("version loops over data", version_loops_over_data),
     ("fuse rows", fuse_rows),
     ("partition loops", partition_loops),
-    ("step over iterations", step_over_iterations),
     ("hoist variables", hoist_variables),
-    ("compute picks ahead", compute_picks_ahead),
     ("compute functions ahead", compute_functions_ahead),
     ("check indices ahead", check_indices_ahead),
     ("place locals", partial(place_locals, most_bytes=LOCAL_BYTES)),
@@ -228,9 +210,7 @@ PASSES_IN_PLACE: Passes = (
     ("mark early ends", mark_early_ends),
     ("evaluate whole conditions", evaluate_whole_conditions),
     ("prove indices", prove_indices),
-    ("write exact indices", write_exact_indices),
     ("gather guarded elements", gather_guarded_elements),
-    ("branch at borders", branch_at_borders),
 )
 """From a kernel with the kinds of its loops to the form that C is printed from, where a result may
 have the memory of a parameter."""

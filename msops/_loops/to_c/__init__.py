@@ -21,11 +21,9 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     padded_windows.py  loops around padded windows, split where parts lie outside
     widening.py      sums in variables, with an element for each position
     windows.py       loops over small windows, written out as statements
-    compared_indices.py  variables for sums that conditions compare, and that are indices
     unrolling.py     short inner loops, written out as statements
     networks.py      networks and chains of extremes that look for NaN only where values leave
     eliminating.py   sums over earlier elements, as updates of the later ones
-    strided_sums.py  sums whose elements are apart in memory, in arrays where they are not
     outwards.py      parallel loops that move around serial ones
     sinking.py       parallel loops that move innermost
     tiling.py        tiles of two parallel loops that cross through memory
@@ -42,15 +40,10 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     rejoining.py     loops that were split at a pivot, as one loop
     carrying.py      elements that one iteration hands to the next, in variables
     reductions.py    sums of innermost reductions, in variables
-    element_choices.py  elements at one of two distances, by a choice of both
-    clamping.py      neighbours at distances that are data, past a border the nearest ones
     conditional_sums.py  sums of a term or zero, without a branch
-    mask_flags.py    variables that conditions on picked elements set, by masks
     versioning.py    a version with proven indices for loops whose indices depend on data
     fusing.py        parallel loops that hand rows on, fused strip by strip
-    stepping.py      loops that do something in every n-th iteration, without the others
     hoisting.py      variables that a loop does not change, before it
-    picking.py       indices of elements that data pick, in vectors
     functions_ahead.py  functions that loops without vectors call, in vectors
     checking.py      indices that parameters hold, checked once
     workspaces.py    arrays on the stack or in workspaces
@@ -63,9 +56,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     early_ends.py    loops that are left once their condition is false
     whole_conditions.py  conditions of two cheap parts, without a branch between them
     proving.py       indices that variables hold, proven by the conditions around them
-    exact_indices.py indices that conditions keep in range, as sums that do not wrap
     guarded_gathers.py   elements at positions that are data, gathered in any case and chosen
-    wrapping.py      positions that wrap around, by a branch, in loops that store where data pick
 
 What the passes share:
 

@@ -1,0 +1,26 @@
+"""Bits that a loop counts, in both forms."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from msops import Custom
+
+
+def distances(a, b):  # type: ignore[no-untyped-def]  # a kernel
+    out = output_tensor((a.shape[0], b.shape[0]), "int32")  # noqa: F821
+    for i in range(a.shape[0]):
+        for j in range(b.shape[0]):
+            for bit in range(31):
+                out[i, j] += ((a[i] ^ b[j]) >> bit) & 1
+    return out
+
+
+@pytest.mark.parametrize("form", ["native", "xla"])
+def test_distances_of_codes(form: str) -> None:
+    rng = np.random.default_rng(7)
+    a, b = rng.integers(-(2**31), 2**31, (2, 50)).astype(np.int32)
+    op = Custom(distances, func_type="akg", compile_attrs={"lower": form})
+    wanted = np.bitwise_count((a[:, None] ^ b) & 0x7FFFFFFF)
+    np.testing.assert_array_equal(op(a, b), wanted)
