@@ -59,6 +59,13 @@ def check_effects() -> None:
     for call in (count, jax.jit(count)):
         with pytest.raises(errors.BackendError, match=r"Call it inside jax\.shard_map"):
             call(sharded)
+    in_order = aot("Count", [1], np.float32, stateful="ordered")
+    for call in (
+        in_order,
+        jax.shard_map(in_order, mesh=MESH, in_specs=P("i"), out_specs=P("i")),
+    ):
+        with pytest.raises(errors.BackendError, match="run a program together have no order"):
+            jax.jit(call)(sharded)
     local = jax.jit(jax.shard_map(count, mesh=MESH, in_specs=P("i"), out_specs=P("i")))
     assert sorted(np.diff(sorted(np.asarray(local(X))))) == [1, 1, 1]
 

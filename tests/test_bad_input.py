@@ -157,7 +157,7 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "option of wrong type": (
         lambda: Custom(SOME_FUNCTION, first, first, stateful="no"),
         errors.ArgumentTypeError,
-        "Custom 'sin': expected a bool for stateful; got 'no'.\n"
+        "Custom 'sin': expected a bool or 'ordered' for stateful; got 'no'.\n"
         "See the docstring of Custom for what it does.",
     ),
     "list of an array and a number": (

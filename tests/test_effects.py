@@ -11,6 +11,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import lax
+from jax.experimental import io_callback
 from quick_cases import in_turn
 
 from msops import Custom, errors
@@ -269,3 +270,98 @@ def test_an_op_without_outputs_is_called_once_under_grad() -> None:
     assert jax.jit(jax.grad(lambda x: (op(x), x * x)[1]))(X) == 2
     jax.effects_barrier()
     assert noted == [1.0]
+
+
+def orders(op: Callable[..., Any], other: Callable[..., Any]) -> dict[str, tuple[Any, list[float]]]:
+    """Programs of two ops, of which the second notes its argument less 100, with what they note."""
+
+    def in_while(x: Any) -> Any:
+        return lax.while_loop(lambda c: op(c) < 3, lambda c: other(c) + 1, x)
+
+    six = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+    return {
+        "six calls": (lambda x: [op(x + i) for i in range(6)], six),
+        "two ops": (lambda x: [op(x), other(x + 1), op(x + 2), other(x + 3)], [1, -98, 3, -96]),
+        "unused": (lambda x: ([op(x + i) for i in range(4)], x)[1], [1, 2, 3, 4]),
+        "scan": (
+            lambda x: lax.scan(lambda c, i: (c, (op(c + i), other(c + i))), x, jnp.arange(2.0)),
+            [1, -99, 2, -98],
+        ),
+        "cond": (
+            lambda x: [op(x), lax.cond(x > 0, lambda y: other(y), lambda y: y, x), op(x + 1)],
+            [1, -99, 2],
+        ),
+        "while_loop": (in_while, [1, -99, 2, -98, 3]),
+        "map": (
+            lambda x: lax.map(lambda i: (op(i), other(i)), x + jnp.arange(2.0)),
+            [1, -99, 2, -98],
+        ),
+        "gradient": (
+            lambda x: jax.grad(lambda y: op(y) * other(y + 1) * op(y + 2))(x),
+            [1, -98, 3],
+        ),
+    }
+
+
+ORDERS = list(orders(first, first))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_ordered_calls_run_in_the_order_of_the_program(order: str) -> None:
+    noted: list[float] = []
+
+    def note(x: np.ndarray) -> np.ndarray:
+        noted.append(float(x))
+        return x
+
+    def note_less(x: np.ndarray) -> np.ndarray:
+        noted.append(float(x) - 100)
+        return x
+
+    ops = [
+        Custom(function, first, first, stateful="ordered", bprop=lambda x, out, dout: (dout,))
+        for function in (note, note_less)
+    ]
+    program, expected = orders(*ops)[order]
+    for transform in (first, jax.jit):
+        noted.clear()
+        jax.block_until_ready(transform(program)(X))
+        jax.effects_barrier()
+        assert noted == expected
+
+
+def test_ordered_calls_keep_the_order_of_ordered_callbacks() -> None:
+    noting, noted = noting_in_python(stateful="ordered"), []
+
+    def program(x: Any) -> Any:
+        for i in range(4):
+            noting.op(x + i) if i % 2 else io_callback(noted.append, None, x + i, ordered=True)
+
+    text = str(jax.make_jaxpr(program)(X).effects)
+    jax.jit(program)(X)
+    assert noting.calls() == [2.0, 4.0]
+    assert [float(value) for value in noted] == [1.0, 3.0]
+    # One token for both kinds.
+    assert text.count("order") + text.count("Ordered") == 1
+
+
+@pytest.mark.parametrize("host", [False, True])
+def test_ordered_calls_of_cpp_run_in_the_order_of_the_program(source: Path, host: bool) -> None:
+    noting = noting_in_cpp(source, stateful="ordered", host=host)
+    for transform in (first, jax.jit):
+        transform(lambda x: [noting.op(x + i) for i in range(6)])(X)
+        assert noting.calls() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
+
+
+def test_ordered_calls_of_narrow_elements_run_in_order() -> None:
+    noting = noting_in_python(stateful="ordered")
+    jax.jit(lambda x: [noting.op(x + i) for i in range(5)])(jnp.ones((), jnp.int4))
+    assert noting.calls() == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+def test_ordered_calls_are_refused_where_there_is_no_order() -> None:
+    op = noting_in_python(stateful="ordered").op
+    with pytest.raises(errors.BackendError, match="have no order"):
+        jax.vmap(op)(jnp.arange(3.0))
+    with pytest.raises(NotImplementedError, match="Custom 'note' is stateful: it runs once per"):
+        jax.grad(jax.checkpoint(lambda x: op(lax.stop_gradient(x)) * x))(X)

@@ -22,6 +22,7 @@ def call_on_host(
     outputs: Sequence[jax.ShapeDtypeStruct],
     inputs: Sequence[jax.Array],
     has_effect: bool,
+    is_ordered: bool,
 ) -> list[jax.Array]:
     """Calls `function` on the host when the program runs.
 
@@ -29,7 +30,8 @@ def call_on_host(
       function: numpy arrays to numpy arrays of the shapes and dtypes of `outputs`.
       outputs: what it returns.
       inputs: arrays of the program.
-      has_effect: whether every call must run, in no promised order; else calls are pure.
+      has_effect: whether every call must run; else calls are pure.
+      is_ordered: whether calls run in the order of the program.
 
     Returns:
       Arrays of the program, one per output.
@@ -43,7 +45,7 @@ def call_on_host(
     structs = [_split_struct(struct) for struct in outputs]
     operands = [_split(array) for array in inputs]
     if has_effect:
-        results = io_callback(narrow, structs, *operands, ordered=False)
+        results = io_callback(narrow, structs, *operands, ordered=is_ordered)
     else:
         results = jax.pure_callback(narrow, structs, *operands)
     return [

@@ -82,7 +82,9 @@ def lower_through_host(
     run = function or functools.partial(_run_on_cpu, request)
 
     def program(*arrays: Any) -> Sequence[Any]:
-        return call_on_host(run, request.outputs.structs, arrays, request.has_effect)
+        return call_on_host(
+            run, request.outputs.structs, arrays, request.has_effect, request.is_ordered
+        )
 
     return seam.lower_as(lowering, program, operands)
 

@@ -12,7 +12,7 @@ import dataclasses
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Generic, Never
+from typing import TYPE_CHECKING, Any, Generic, Literal, Never
 
 import jax
 import jax.numpy as jnp
@@ -115,7 +115,10 @@ class Custom(Generic[P]):
         Overrides the decorator `custom_info_register`.
       stateful: aicpu, aot, pyfunc: the kernel has side effects or draws unseeded random numbers.
         Equal calls are not merged and unused calls are not removed. An error inside
-        `jax.checkpoint`.
+        `jax.checkpoint`. With "ordered" calls also run in the order of the program, those of other
+        such ops and of ``io_callback(ordered=True)`` among them; else those of one program that do
+        not depend on each other run in any order. An error inside `jax.vmap` and in programs for
+        several devices.
       reentrant: aicpu, aot: False if the kernel may not run in two threads at once. Calls into its
         library then run one at a time.
       vmap: how the kernel batches under `jax.vmap`. None: akg, hybrid and tbe kernels are rewritten
@@ -204,7 +207,7 @@ class Custom(Generic[P]):
         *,
         out: Any = None,
         attrs: Mapping[str, Any] | None = None,
-        stateful: bool = False,
+        stateful: bool | Literal["ordered"] = False,
         reentrant: bool = True,
         vmap: str | Callable[..., Any] | None = None,
         forward: bool = False,

@@ -137,7 +137,7 @@ _OF_SOME = (
 )
 """The options that not all func_types take: those of `Backend.own_options`."""
 
-_BOOLS = ("stateful", "reentrant", "forward", "host", "dynamic_outputs")
+_BOOLS = ("reentrant", "forward", "host", "dynamic_outputs")
 
 
 def read_options(given: Mapping[str, Any], backend: Backend[Any, Any], who: str) -> Options:
@@ -155,6 +155,8 @@ def read_options(given: Mapping[str, Any], backend: Backend[Any, Any], who: str)
     for option in _BOOLS:
         if not isinstance(given[option], bool):
             raise _wrong_option(option, "a bool", given[option], who)
+    if given["stateful"] not in (False, True, "ordered"):
+        raise _wrong_option("stateful", "a bool or 'ordered'", given["stateful"], who)
     for option in ("writable", "cxx11_abi"):
         if given[option] is not None and not isinstance(given[option], bool):
             raise _wrong_option(option, "a bool or None", given[option], who)
@@ -203,7 +205,7 @@ def add_side_effects(
     """
     has_effect = any(prim_attrs.get(name) is True for name in _SIDE_EFFECTS)
     if has_effect and "stateful" in backend.own_options:
-        return dataclasses.replace(options, stateful=True)
+        return dataclasses.replace(options, stateful=options.stateful or True)
     return options
 
 

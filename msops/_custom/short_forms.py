@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Never, ParamSpec, TypedDict, Unpack, overload
+from typing import Any, Literal, Never, ParamSpec, TypedDict, Unpack, overload
 
 from msops._base.building import AnyPath, Build, SourceText
 from msops._custom.custom import Custom
@@ -20,7 +20,7 @@ class CustomOptions(TypedDict, total=False):
     attrs: Mapping[str, Any] | None
     bprop: Callable[..., Any] | None
     reg_info: Any
-    stateful: bool
+    stateful: bool | Literal["ordered"]
     reentrant: bool
     vmap: str | Callable[..., Any] | None
     forward: bool

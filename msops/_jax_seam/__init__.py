@@ -7,7 +7,7 @@ May import: no other room.
 Modules: division, effects, ffi, lowering, partitioning, primitives, processes, sub_byte, values.
 """
 
-from msops._jax_seam.effects import RunsForEffect
+from msops._jax_seam.effects import KeepsOrder, RunsForEffect
 from msops._jax_seam.ffi import (
     custom_call,
     ffi_version,
@@ -17,6 +17,7 @@ from msops._jax_seam.ffi import (
 from msops._jax_seam.lowering import (
     Lowering,
     call_site,
+    device_count,
     devices_of,
     lower_as,
     partition_count,
@@ -55,6 +56,7 @@ from msops._jax_seam.values import (
 __all__ = [
     "ARRAY_TYPE",
     "PLATFORMS",
+    "KeepsOrder",
     "Lowering",
     "ProcessStore",
     "RunsForEffect",
@@ -63,6 +65,7 @@ __all__ = [
     "call_site",
     "check_special_values",
     "custom_call",
+    "device_count",
     "devices_of",
     "divide_alike",
     "explain_forward_mode",

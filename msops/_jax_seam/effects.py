@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from jax._src import effects
+from jax._src.callback import OrderedIOEffect, _OrderedIOEffect
 from jax._src.custom_derivatives import custom_vjp_call_p
 from jax._src.interpreters import batching, partial_eval
 from jax._src.lax.control_flow import conditionals, loops
@@ -41,6 +42,26 @@ class RunsForEffect(effects.Effect):
         return hash(repr(self))
 
 
+class KeepsOrder(OrderedIOEffect):
+    """Marks an op whose calls run in the order of the program.
+
+    It is the effect of `jax.experimental.io_callback` with ``ordered=True``, so that both keep one
+    order, but for its text.
+    """
+
+    def __init__(self, who: str):
+        self._who = who
+
+    def __repr__(self) -> str:
+        return f"{self._who} runs in the order of the program"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OrderedIOEffect)
+
+    def __hash__(self) -> int:
+        return hash(_OrderedIOEffect)
+
+
 # Not remat_allowed_effects: a recomputed effect would happen twice.
 for _allowed in (
     effects.lowerable_effects,
@@ -50,6 +71,7 @@ for _allowed in (
     effects.partial_eval_kept_effects,
 ):
     _allowed.add_type(RunsForEffect)
+effects.custom_derivatives_allowed_effects.add_type(OrderedIOEffect)
 
 
 def _refuse(found: Iterable[effects.Effect], problem: str, remedy: str) -> None:

@@ -6,13 +6,15 @@ import functools
 import pathlib
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import jax
 import jax.ffi
 import numpy as np
+from jax._src import core
 from jax._src import xla_bridge as _xla_bridge
+from jax._src.interpreters import mlir
 from jaxlib import xla_client as _xla_client
 
 from msops._jax_seam.lowering import Lowering, OneDevice
@@ -58,6 +60,33 @@ def custom_call(
         target, has_side_effect=has_side_effect, operand_output_aliases=dict(aliases)
     )
     call = functools.partial(rule, **attributes, **_frame_attributes(lowering))
+    tokens: list[tuple[Any, Any]] = []
+    if len(lowering.context.tokens_in):
+        call = functools.partial(_call_in_order, call, tokens)
+    results = _call_by_width(lowering, call, operands)
+    if tokens:
+        lowering.context.set_tokens_out(mlir.TokenSet(dict(tokens)))
+    return results
+
+
+def _call_in_order(
+    call: Callable[..., Sequence[Any]], tokens: list[tuple[Any, Any]], context: Any, *operands: Any
+) -> Sequence[Any]:
+    """Calls a rule with a token behind the operands; notes the one that it gives.
+
+    A call that has the token of another runs after it.
+    """
+    ((effect, token),) = context.tokens_in.items()
+    avals_in = [*context.avals_in, core.abstract_token]
+    avals_out = [*context.avals_out, core.abstract_token]
+    *results, last = call(context.replace(avals_in=avals_in, avals_out=avals_out), *operands, token)
+    tokens.append((effect, last))
+    return results
+
+
+def _call_by_width(
+    lowering: Lowering, call: Callable[..., Sequence[Any]], operands: Sequence[Any]
+) -> Sequence[Any]:
     if any(aval.dtype.name in BITS for aval in (*lowering.inputs, *lowering.outputs)):
         return call_on_bytes(lowering, call, operands)
     return call(lowering.context, *operands)

@@ -135,6 +135,14 @@ def partition_count(lowering: Lowering) -> int:
     return getattr(axes, "num_devices", 1)
 
 
+def device_count(lowering: Lowering) -> int:
+    """Returns how many devices run the program, each its part or all of it."""
+    axes = lowering.context.module_context.axis_context
+    mesh = getattr(axes, "mesh", None)
+    count: int = getattr(axes, "num_devices", 1) if mesh is None else mesh.size
+    return count
+
+
 def devices_of(lowering: Lowering) -> jax.sharding.Mesh | jax.sharding.AbstractMesh:
     """Returns the devices of a program that XLA partitions, as a mesh of one axis.
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class Options:
     """Keyword options of `Custom`; see there."""
 
-    stateful: bool = False
+    stateful: bool | str = False
     reentrant: bool = True
     writable: bool | None = None
     host: bool = False
@@ -76,7 +76,12 @@ class Request:
     @property
     def has_effect(self) -> bool:
         """Whether one call must be one run: it is neither merged with another nor dropped."""
-        return self.options.stateful or not self.outputs.structs
+        return bool(self.options.stateful) or not self.outputs.structs
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether calls run in the order of the program."""
+        return self.options.stateful == "ordered"
 
     def memory_traffic(self) -> dict[str, float]:
         """Returns the bytes of inputs and outputs, each counted once."""

@@ -45,8 +45,12 @@ class Operator:
     def __init__(self, definition: Definition, impl: Callable[..., Sequence[Any]]):
         self.definition = definition
         self.who = f"Custom '{definition.name}'"
-        self.has_effect = definition.options.stateful or not definition.inference.has_outputs
-        self.effects = {_effect_of(self)} if self.has_effect else set()
+        stateful = definition.options.stateful
+        self.has_effect = bool(stateful) or not definition.inference.has_outputs
+        self.is_ordered = stateful == "ordered"
+        self.effects: set[Any] = {_effect_of(self)} if self.has_effect else set()
+        if self.is_ordered:
+            self.effects.add(seam.KeepsOrder(self.who))
         self.runs_on_host = definition.backend.runs_on_host or definition.options.host
         self.has_trials = definition.backend.has_trials and not self.has_effect
         self.primitive = seam.new_primitive(
@@ -264,6 +268,19 @@ def _lower(lowering: seam.Lowering, *values: Any, operator: Operator, call: Call
             f"program is lowered for {platform}",
             "Place the arrays on a supported device, or use func_type='pyfunc'.",
         )
+    if operator.is_ordered and lowering.is_exported:
+        raise BackendError.explained(
+            who,
+            'it is stateful="ordered", and an exported program does not keep the order',
+            "Export the program without the call.",
+        )
+    if operator.is_ordered and seam.device_count(lowering) > 1:
+        raise BackendError.explained(
+            who,
+            'it is stateful="ordered", and devices that run a program together have no order',
+            "Move its inputs to one device with jax.device_put, and call it outside of the program "
+            "for several devices.",
+        )
     one, avals = call.unmapped(lowering.inputs) if call.mapped else (call, lowering.inputs)
     outputs = operator.outputs(one, avals)
     operator.guard(one, avals, outputs, platform)
@@ -292,6 +309,12 @@ def _batch(args: Sequence[Any], dims: Sequence[Any], *, operator: Operator, call
     from msops._primitive.batching import batch
 
     options, backend = operator.definition.options, operator.definition.backend
+    if operator.is_ordered:
+        raise BackendError.explained(
+            operator.who,
+            'it is stateful="ordered", and the elements of jax.vmap have no order',
+            "Use jax.lax.map, which calls it for one element after the other.",
+        )
     return batch(
         options.vmap,
         operator.bind,

@@ -236,7 +236,7 @@ def lower_in_parts(
     if is_own:
         divided.hold(held)
         seam.hold_host_function(lowering, divided.divide)
-    has_effect = request.options.stateful
+    has_effect = bool(request.options.stateful)
     return divided_call(lowering, operands, _TARGET, key, dimensions, results, has_effect, divided)
 
 

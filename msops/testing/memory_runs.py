@@ -232,7 +232,7 @@ def run_on_guarded_memory(subject: Subject) -> GuardedRuns | None:
     return GuardedRuns(
         kernel=job.call.kernel_name,
         outputs=job.outputs,
-        is_stateful=subject.options.stateful,
+        is_stateful=bool(subject.options.stateful),
         aliased=tuple(output for _, output in job.call.aliases),
         back=back,
         front=before,
@@ -255,7 +255,7 @@ def run_in_python(subject: Subject) -> Runs | None:
     return Runs(
         kernel=subject.op.name,
         outputs=subject.outputs().structs,
-        is_stateful=subject.options.stateful,
+        is_stateful=bool(subject.options.stateful),
         aliased=tuple(output for _, output in function.inplace),
         back=back,
         front=front,

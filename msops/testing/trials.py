@@ -101,7 +101,7 @@ def try_out(
     runs = run_jobs([*backs, *fronts])
     backs_of, fronts_of = runs[: len(backs)], runs[len(backs) :]
     bounds = find_bounds(backs, backs_of, fronts_of)
-    trial_of = functools.partial(_trial_of, subject.options.stateful)
+    trial_of = functools.partial(_trial_of, bool(subject.options.stateful))
     yield from map(trial_of, jobs, backs, backs_of, fronts_of, bounds)
     yield from others
 

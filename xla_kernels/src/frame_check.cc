@@ -89,9 +89,23 @@ FrameCheck::FrameCheck(std::string who, const std::vector<std::vector<int64_t>>&
   }
 }
 
+size_t ArrayCount(const ffi::RemainingArgs& inputs) {
+  const size_t count = inputs.size();
+  const bool has_token =
+      count && inputs.get<ffi::AnyBuffer>(count - 1)->element_type() == ffi::DataType::TOKEN;
+  return count - has_token;
+}
+
+size_t ArrayCount(const ffi::RemainingRets& outputs) {
+  const size_t count = outputs.size();
+  const bool has_token =
+      count && (*outputs.get<ffi::AnyBuffer>(count - 1))->element_type() == ffi::DataType::TOKEN;
+  return count - has_token;
+}
+
 void FrameCheck::CheckCount(const ffi::RemainingArgs& inputs,
                             const ffi::RemainingRets& outputs) const {
-  const size_t count = inputs.size() + outputs.size();
+  const size_t count = ArrayCount(inputs) + ArrayCount(outputs);
   if (XLA_FFI_PREDICT_FALSE(count != arrays_.size())) {
     throw std::runtime_error(Explain(who_,
                                      "got " + std::to_string(count) +
@@ -125,10 +139,10 @@ void FrameCheck::Fill(const ffi::RemainingArgs& inputs, const ffi::RemainingRets
                       void** parameters) const {
   CheckCount(inputs, outputs);
   size_t position = 0;
-  for (size_t i = 0; i < inputs.size(); ++i, ++position) {
+  for (size_t i = 0; i < ArrayCount(inputs); ++i, ++position) {
     parameters[position] = Take(inputs.get<ffi::AnyBuffer>(i).value(), position);
   }
-  for (size_t i = 0; i < outputs.size(); ++i, ++position) {
+  for (size_t i = 0; i < ArrayCount(outputs); ++i, ++position) {
     parameters[position] = Take(*outputs.get<ffi::AnyBuffer>(i).value(), position);
   }
 }
@@ -150,8 +164,8 @@ std::vector<std::vector<int64_t>> FrameCheck::Shapes(const ffi::RemainingArgs& i
     }
     shapes.emplace_back(dims.begin(), dims.end());
   };
-  for (size_t i = 0; i < inputs.size(); ++i) add(inputs.get<ffi::AnyBuffer>(i).value());
-  for (size_t i = 0; i < outputs.size(); ++i) add(*outputs.get<ffi::AnyBuffer>(i).value());
+  for (size_t i = 0; i < ArrayCount(inputs); ++i) add(inputs.get<ffi::AnyBuffer>(i).value());
+  for (size_t i = 0; i < ArrayCount(outputs); ++i) add(*outputs.get<ffi::AnyBuffer>(i).value());
   return shapes;
 }
 

@@ -10,6 +10,11 @@
 
 namespace msops {
 
+// Return how many arrays a frame has. A call that keeps the order of a program has a token behind
+// them, which is no array.
+size_t ArrayCount(const xla::ffi::RemainingArgs& inputs);
+size_t ArrayCount(const xla::ffi::RemainingRets& outputs);
+
 // The arrays of a call as its program describes them. XLA may hand over others: it cuts buffers
 // when it partitions a program by itself. A kernel that was given the old shapes would then write
 // out of bounds, so every call compares.

@@ -42,11 +42,11 @@ ffi::Error InternalError(const std::string& problem) {
 HostArrays ArraysOf(const ffi::RemainingArgs& inputs, const ffi::RemainingRets& outputs,
                     void** addresses) {
   HostArrays arrays;
-  arrays.input_count = inputs.size();
-  for (size_t i = 0; i < inputs.size(); ++i) {
+  arrays.input_count = ArrayCount(inputs);
+  for (size_t i = 0; i < ArrayCount(inputs); ++i) {
     arrays.sizes_bytes.push_back(inputs.get<ffi::AnyBuffer>(i)->size_bytes());
   }
-  for (size_t i = 0; i < outputs.size(); ++i) {
+  for (size_t i = 0; i < ArrayCount(outputs); ++i) {
     arrays.sizes_bytes.push_back((*outputs.get<ffi::AnyBuffer>(i))->size_bytes());
   }
   arrays.addresses.assign(addresses, addresses + arrays.sizes_bytes.size());
