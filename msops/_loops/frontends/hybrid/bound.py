@@ -102,6 +102,9 @@ class _State:
     def under(self, condition: Expr) -> _State:
         return dataclasses.replace(self, held=self.held.union(_conjuncts(condition)))
 
+    def unbound(self) -> _State:
+        return dataclasses.replace(self, is_bound=False, needed=frozenset())
+
     def storing(self, names: set[str], known: Mapping[str, Expr]) -> _State:
         """Returns the state after some buffers and variables have changed, to what is known."""
         new = {name: value for name, value in self.known.items() if not _uses(value, names)}
@@ -200,9 +203,7 @@ class _Walk:
                 is_known = not indices and isinstance(found, Const)
                 return state.storing({buffer}, {buffer: found} if is_known else {})
             case Local(buffer=buffer, body=body) if buffer.name == self.name:
-                return self.run(
-                    body, dataclasses.replace(state, is_bound=False, needed=frozenset())
-                )
+                return self.run(body, state.unbound()).unbound()
             case Local(buffer=buffer, body=body):
                 start = {buffer.name: Const(scalars.zero(buffer.dtype), buffer.dtype)}
                 return self.run(body, state.storing({buffer.name}, {} if buffer.shape else start))
