@@ -307,7 +307,8 @@ ORDERS = list(orders(first, first))
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_ordered_calls_run_in_the_order_of_the_program(order: str) -> None:
+@pytest.mark.parametrize("stateful", [True, "ordered"])
+def test_calls_run_in_the_order_of_the_program(order: str, stateful: Any) -> None:
     noted: list[float] = []
 
     def note(x: np.ndarray) -> np.ndarray:
@@ -319,7 +320,7 @@ def test_ordered_calls_run_in_the_order_of_the_program(order: str) -> None:
         return x
 
     ops = [
-        Custom(function, first, first, stateful="ordered", bprop=lambda x, out, dout: (dout,))
+        Custom(function, first, first, stateful=stateful, bprop=lambda x, out, dout: (dout,))
         for function in (note, note_less)
     ]
     program, expected = orders(*ops)[order]
@@ -345,16 +346,21 @@ def test_ordered_calls_keep_the_order_of_ordered_callbacks() -> None:
     assert text.count("order") + text.count("Ordered") == 1
 
 
+@pytest.mark.parametrize("stateful", [True, "ordered"])
 @pytest.mark.parametrize("host", [False, True])
-def test_ordered_calls_of_cpp_run_in_the_order_of_the_program(source: Path, host: bool) -> None:
-    noting = noting_in_cpp(source, stateful="ordered", host=host)
-    for transform in (first, jax.jit):
+def test_calls_of_cpp_run_in_the_order_of_the_program(
+    source: Path, host: bool, stateful: Any
+) -> None:
+    noting = noting_in_cpp(source, stateful=stateful, host=host)
+    # Calls outside of jit are programs of their own.
+    for transform in (first, jax.jit) if stateful == "ordered" else (jax.jit,):
         transform(lambda x: [noting.op(x + i) for i in range(6)])(X)
         assert noting.calls() == [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]
 
 
-def test_ordered_calls_of_narrow_elements_run_in_order() -> None:
-    noting = noting_in_python(stateful="ordered")
+@pytest.mark.parametrize("stateful", [True, "ordered"])
+def test_calls_of_narrow_elements_run_in_order(stateful: Any) -> None:
+    noting = noting_in_python(stateful=stateful)
     jax.jit(lambda x: [noting.op(x + i) for i in range(5)])(jnp.ones((), jnp.int4))
     assert noting.calls() == [1.0, 2.0, 3.0, 4.0, 5.0]
 

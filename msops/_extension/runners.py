@@ -210,6 +210,7 @@ def _primitive() -> Any:
         transpose=_transpose,
         impl=_impl,
         runs_on_host=False,
+        has_effect=False,
     )
 
 

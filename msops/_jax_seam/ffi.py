@@ -16,8 +16,9 @@ from jax._src import core
 from jax._src import xla_bridge as _xla_bridge
 from jax._src.interpreters import mlir
 from jaxlib import xla_client as _xla_client
+from jaxlib.mlir import ir
 
-from msops._jax_seam.lowering import Lowering, OneDevice
+from msops._jax_seam.lowering import Lowering, OneDevice, device_count
 from msops._jax_seam.sub_byte import BITS, call_on_bytes
 
 # What XLA calls a platform when a custom call target is registered.
@@ -60,27 +61,48 @@ def custom_call(
         target, has_side_effect=has_side_effect, operand_output_aliases=dict(aliases)
     )
     call = functools.partial(rule, **attributes, **_frame_attributes(lowering))
-    tokens: list[tuple[Any, Any]] = []
     if len(lowering.context.tokens_in):
-        call = functools.partial(_call_in_order, call, tokens)
-    results = _call_by_width(lowering, call, operands)
-    if tokens:
-        lowering.context.set_tokens_out(mlir.TokenSet(dict(tokens)))
-    return results
+        ((effect, token),) = lowering.context.tokens_in.items()
+        results, token = _call_behind(lowering, call, token, operands)
+        lowering.context.set_tokens_out(mlir.TokenSet({effect: token}))
+        return results
+    if has_side_effect and _may_keep_order(lowering):
+        # Of this block of the program; JAX drops the dictionary when the program is lowered.
+        known = lowering.context.module_context.cached_primitive_lowerings
+        key = ("msops: the last effect", ir.InsertionPoint.current.block)
+        token = known.get(key) or mlir.create_token()
+        results, known[key] = _call_behind(lowering, call, token, operands)
+        return results
+    return _call_by_width(lowering, call, operands)
+
+
+def _may_keep_order(lowering: Lowering) -> bool:
+    """Returns whether effects may keep the order of a block that nobody asked for."""
+    return lowering.platform == "cpu" and not lowering.is_exported and device_count(lowering) == 1
+
+
+def _call_behind(
+    lowering: Lowering, call: Callable[..., Sequence[Any]], token: Any, operands: Sequence[Any]
+) -> tuple[Sequence[Any], Any]:
+    """Lowers a call that runs after the one that gave a token; returns its results and token."""
+    tokens: list[Any] = []
+    in_order = functools.partial(_call_in_order, call, token, tokens)
+    results = _call_by_width(lowering, in_order, operands)
+    return results, tokens[0]
 
 
 def _call_in_order(
-    call: Callable[..., Sequence[Any]], tokens: list[tuple[Any, Any]], context: Any, *operands: Any
+    call: Callable[..., Sequence[Any]],
+    token: Any,
+    tokens: list[Any],
+    context: Any,
+    *operands: Any,
 ) -> Sequence[Any]:
-    """Calls a rule with a token behind the operands; notes the one that it gives.
-
-    A call that has the token of another runs after it.
-    """
-    ((effect, token),) = context.tokens_in.items()
+    """Calls a rule with a token behind the operands; notes the one that it gives."""
     avals_in = [*context.avals_in, core.abstract_token]
     avals_out = [*context.avals_out, core.abstract_token]
     *results, last = call(context.replace(avals_in=avals_in, avals_out=avals_out), *operands, token)
-    tokens.append((effect, last))
+    tokens.append(last)
     return results
 
 

@@ -85,6 +85,7 @@ def new_primitive(
     transpose: Callable[..., Sequence[Any]],
     impl: Callable[..., Sequence[Any]],
     runs_on_host: bool,
+    has_effect: bool,
 ) -> core.Primitive:
     """Returns a new primitive with several results and the given rules.
 
@@ -99,6 +100,8 @@ def new_primitive(
       impl: ``(*arrays, **params) -> results``, for eager use.
       runs_on_host: whether it lowers to a host callback, which needs the devices and an own copy
         of its lowering at each use.
+      has_effect: whether its calls stand in the program's body, where they keep their order; else
+        equal calls share a function.
     """
     primitive = _Primitive(name)
     primitive.def_effectful_abstract_eval(abstract_eval)
@@ -107,13 +110,14 @@ def new_primitive(
     rules: dict[str, Any] = {
         platform: functools.partial(run_rule, lower, platform) for platform in PLATFORMS
     }
-    if runs_on_host:
+    if runs_on_host or has_effect:
         by_platform = functools.partial(_lower_by_platform, name, rules)
         mlir.register_lowering(primitive, by_platform, cacheable=False)
-        dispatch.prim_requires_devices_during_lowering.add(primitive)
     else:
         for platform, rule in rules.items():
             mlir.register_lowering(primitive, rule, platform=platform)
+    if runs_on_host:
+        dispatch.prim_requires_devices_during_lowering.add(primitive)
     batching.primitive_batchers[primitive] = batch
     ad.primitive_jvps[primitive] = jvp
     ad.primitive_transposes[primitive] = functools.partial(_run_transpose, transpose)

@@ -62,6 +62,7 @@ class Operator:
             transpose=_transpose,
             impl=impl,
             runs_on_host=self.runs_on_host,
+            has_effect=self.has_effect,
         )
         weakref.finalize(self, seam.forget_primitive, self.primitive).atexit = False
         self.programs: Callable[[], CompiledCalls | None] = lambda: None
