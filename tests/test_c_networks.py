@@ -214,11 +214,10 @@ def test_other_chains_stay(steps: tuple[str, ...], parts: dict[str, str]) -> Non
     thorough=200,
 )
 def test_chains_mean_the_same(steps: list[str], values: list[float], op: str) -> None:
-    """A chain with NaN, infinities and zeros of both signs, read between its steps, too."""
+    """A chain with NaN, infinities and zeros of both signs, of which C gives either one."""
     kernel = chain(*(step.replace("max(", f"{op}(") for step in steps))
     after = defer_nan_tests(kernel)
     verify(after)
     a = np.array(values, np.float32).reshape(9, 40)
     (got,), (want,) = interpret(after, [a]), interpret(kernel, [a])
     np.testing.assert_array_equal(got, want)
-    np.testing.assert_array_equal(np.signbit(got[got == 0]), np.signbit(want[want == 0]))

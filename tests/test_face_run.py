@@ -181,7 +181,7 @@ print(type(op()).__name__, op(), type(double(3.0)).__name__, double(3.0))
 print(isinstance(double(np.float32([3])[0:1].reshape(())), ms.Tensor))
 """
     )
-    assert done.stdout == "Tensor [1. 2.] Tensor 6.0\nFalse\n"
+    assert done.stdout == "Tensor [1. 2.] Tensor [6.]\nFalse\n"
     assert done.stderr == ""
 
 

@@ -89,16 +89,6 @@ def test_both_modes_are_the_difference_quotient_of_numpys(case):
     assert abs(float(forward) - quotient) <= 1e-3 * size
 
 
-def softmax(te: Any, x: Any) -> Any:
-    exponent = te.vexp(te.vsub(x, te.broadcast(te.reduce_max(x, -1, True), x.shape)))
-    return te.vdiv(exponent, te.broadcast(te.sum(exponent, -1, True), x.shape))
-
-
-def softmax_in_jax(x: Any) -> Any:
-    exponent = jnp.exp(x - x.max(-1, keepdims=True))
-    return exponent / exponent.sum(-1, keepdims=True)
-
-
 def rounded(te: Any, x: Any) -> Any:
     return te.vmuls(te.floor(te.vadds(te.round_to(te.vmuls(x, 4.0), 7.0, -8.0), 0.5)), 0.25)
 
@@ -107,9 +97,8 @@ def rounded_in_jax(x: Any) -> Any:
     return jnp.floor(jnp.clip(x * 4, -8, 7) + 0.5) * 0.25
 
 
-@pytest.mark.parametrize(
-    ("kernel", "plain"), [(softmax, softmax_in_jax), (rounded, rounded_in_jax)]
-)
+# Not of a softmax: XLA multiplies jax.numpy's by reciprocals, which a kernel's quotients are not.
+@pytest.mark.parametrize(("kernel", "plain"), [(rounded, rounded_in_jax)])
 def test_xla_compiles_a_kernel_to_what_it_makes_of_jax_numpy(kernel, plain):
     # So it takes the same time: benchmarks/tbe.py measures it.
     op = Custom(

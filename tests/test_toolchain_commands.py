@@ -33,9 +33,12 @@ def compiler(path: Path, body: str) -> str:
     return str(path)
 
 
+PARAMETERS = "int, void **, int *, long **, const char **, void *, void *"
+
+
 def source(tmp_path: Path, name: str = "op.cc") -> Path:
     path = tmp_path / name
-    path.write_text('extern "C" int f(void) { return 1; }\n')
+    path.write_text(f'extern "C" int f({PARAMETERS}) {{ return 1; }}\n')
     return path
 
 

@@ -25,7 +25,7 @@ def freeze_file_clock(monkeypatch: pytest.MonkeyPatch, now_ns: int) -> None:
     def frozen(stat):
         def call(target):
             real = stat(target)
-            fields = {name: getattr(real, name) for name in ("st_size", "st_ino")}
+            fields = {name: getattr(real, name) for name in ("st_mode", "st_size", "st_ino")}
             return SimpleNamespace(**fields, st_mtime_ns=now_ns, st_ctime_ns=now_ns)
 
         return call
