@@ -41,6 +41,7 @@ from loop_ir import (
 from loop_native import call_for_code, shipped
 from loop_patterns import patterns
 from loop_strategies import WIDE_DTYPES, kernels
+from test_c_masked_rows import concatenated, rolled
 from test_native_loops_run import random_cases
 
 from msops.lang import output_tensor
@@ -155,22 +156,6 @@ def of_the_corpus(size: int) -> list[Program]:
         inputs = case.inputs(np.random.default_rng(size), size)
         programs.append(Program(case.name, specialised(case, inputs), inputs))
     return programs
-
-
-def concatenated(a, b):
-    y = output_tensor((a.shape[0] + b.shape[0], a.shape[1]), a.dtype)
-    for i in range(a.shape[0] + b.shape[0]):
-        for j in range(a.shape[1]):
-            y[i, j] = a[i, j] if i < a.shape[0] else b[i - a.shape[0], j]
-    return y
-
-
-def rolled(a, b):
-    y = output_tensor(a.shape, a.dtype)
-    for i in range(a.shape[0]):
-        for j in range(a.shape[1]):
-            y[i, j] = a[i + 3, j] if i + 3 < a.shape[0] else b[i + 3 - a.shape[0], j]
-    return y
 
 
 def kept(a, b):

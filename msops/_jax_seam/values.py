@@ -86,7 +86,7 @@ def naming_special_values(what: str) -> Iterator[None]:
 
 
 def _special_tests() -> dict[str, Callable[[np.ndarray], np.ndarray]]:
-    """Returns what JAX is told to find, by the name of the setting."""
+    """Returns the tests that are on for results, by the name of JAX's setting."""
     tests = {"jax_debug_nans": np.isnan, "jax_debug_infs": np.isinf}
     return {name: test for name, test in tests.items() if getattr(jax.config, name)}
 
