@@ -19,6 +19,9 @@ COLLECTED = DOCS / "collected"
 
 RESULTS = ROOT / "benchmarks" / "results"
 
+# Pages that the site's search leaves out: their words are everybody's, and guides explain them.
+UNSEARCHED = {ROOT / "BUILD_NOTES.md", ROOT / "CHANGELOG.md"}
+
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"(?<!!)\[((?:[^\]\[]|\[[^\]]*\])*)\]\(([^)\s:#]+)(#[^)\s]*)?\)")
 
@@ -43,6 +46,8 @@ def collect() -> None:
         page.parent.mkdir(parents=True, exist_ok=True)
         if source.suffix == ".py":
             page.write_text(_page_of_example(source))
+        elif source in UNSEARCHED:
+            page.write_text(f"---\nno-search: true\n---\n{source.read_text()}")
         else:
             shutil.copyfile(source, page)
     shutil.copytree(

@@ -150,6 +150,19 @@ def test_links_to_files_of_the_repository_become_links_between_pages() -> None:
     assert shown == "[a](loop_compiler.md) [b](../install.md)"
 
 
+def test_the_changelog_is_short_and_is_not_searched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = (ROOT / "CHANGELOG.md").read_text()
+    assert re.findall("^### (.+)$", text, re.M) == ["Added", "Changed", "Fixed"]
+    assert len(re.findall("^- ", text, re.M)) <= 40
+    collect = load_collect()
+    monkeypatch.setattr(collect, "COLLECTED", tmp_path)
+    collect.collect()
+    page = (tmp_path / "CHANGELOG.md").read_text()
+    assert page == f"---\nno-search: true\n---\n{text}"
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the site, built with warnings as errors."""
