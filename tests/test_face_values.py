@@ -192,6 +192,71 @@ def test_gather_of_an_index_out_of_range_is_an_error(indices, outside):
         ops.gather(jnp.arange(3.0), np.asarray(indices.asnumpy()), 0)
 
 
+def set_at(x, index):
+    y = x + 0
+    y[index] = 9.0
+    return y
+
+
+TAKERS = {
+    "gather": (lambda x, i: ops.gather(x, i, 0), "ops.gather"),
+    "item": (lambda x, i: x[i], "Tensor index"),
+    "rows": (lambda x, i: x.expand_dims(0)[:, i], "Tensor index"),
+    "assignment": (set_at, "Tensor index"),
+}
+
+
+@pytest.mark.parametrize("taker", TAKERS)
+def test_compiled_programs_end_at_an_index_out_of_range(taker, mode):
+    take, who = TAKERS[taker]
+    x = f32(1, 2, 3)
+    for compiled in (Net(take), ms.jit(take)):
+        expected = take(x, i32(-3, 2)).asnumpy()
+        assert (compiled(x, i32(-3, 2)).asnumpy() == expected).all()
+        for outside in -4, 3, 2**31 - 1:
+            with pytest.raises((KernelError, IndexError), match=f"{who}: .*{outside}"):
+                compiled(x, i32(2, outside)).asnumpy()
+    gradient = ms.grad(Net(lambda x, i: take(x, i).sum()))
+    assert gradient(x, i32(-3, 2)).shape == (3,)
+    with pytest.raises((KernelError, IndexError), match="100"):
+        gradient(x, i32(1, 100)).asnumpy()
+
+
+@pytest.mark.parametrize("dtype", [ms.int8, ms.int64, ms.uint8, ms.uint64], ids=str)
+@pytest.mark.parametrize("extent", [1, 100, 128, 300])
+def test_compiled_programs_compare_indices_of_every_width(dtype, extent):
+    take = ms.jit(TAKERS["gather"][0])
+    x = Tensor(np.arange(extent), ms.int32)
+    limits = np.iinfo(str(dtype).lower())
+    for index in {limits.min, -extent - 1, -extent, -1, 0, extent - 1, extent, limits.max}:
+        if not limits.min <= index <= limits.max:
+            continue
+        indices = Tensor(np.array([0] * 20 + [index], limits.dtype))
+        if -extent <= index < extent:
+            for taken in take(x, indices), x[indices]:
+                assert taken.asnumpy()[-1] == index % extent
+        else:
+            with pytest.raises(KernelError, match=f"from {-extent} to .*got {index}\\."):
+                take(x, indices).asnumpy()
+
+
+def test_elements_of_vmap_and_indices_of_nothing(mode):
+    take = jax.vmap(TAKERS["gather"][0], in_axes=(None, 0))
+    rows = np.array([[0, 1], [2, 3]], np.int32)
+    assert take(f32(1, 2, 3, 4), Tensor(rows)).asnumpy().tolist() == [[1, 2], [3, 4]]
+    with pytest.raises(KernelError, match=r"ops\.gather: expected .*got 3"):
+        take(f32(1, 2, 3), Tensor(rows)).asnumpy()
+    same(Net(TAKERS["gather"][0])(f32(1, 2), Tensor(np.zeros(0, np.int32))), "Float32", [])
+
+
+def test_exported_programs_do_not_compare_indices():
+    def take(x, i):
+        return ops.gather(x, i, 0)
+
+    exported = jax.export.export(jax.jit(take))(jnp.arange(3.0), jnp.array([5]))
+    assert np.isnan(exported.call(jnp.arange(3.0), jnp.array([5]))).all()
+
+
 def test_gather_counts_negative_indices_from_the_end_and_takes_none():
     same(ops.gather(f32(1, 2, 3), i32(-1, 0), 0), "Float32", [3.0, 1.0])
     same(ops.gather(f32(1, 2, 3), Tensor(np.zeros(0, np.int32)), 0), "Float32", [])

@@ -211,6 +211,7 @@ def test_registrations_list_types_before_the_targets_that_use_them():
         ("cpu", "msops_aot"),
         ("cpu", "msops_pyfunc"),
         ("cpu", "msops_runner"),
+        ("cpu", "msops_indices"),
         ("CUDA", "msops_aot"),
         ("ROCM", "msops_aot"),
         ("CUDA", "msops_loops_cuda"),

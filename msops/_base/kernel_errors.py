@@ -24,7 +24,10 @@ from msops import errors
 _Result = TypeVar("_Result")
 
 # It ends before the locations that XLA adds to an error of its compiler.
-_OWN_ERROR = re.compile(r"(?:(\w+): )?((?:Custom|Runner) '.*?)\s*(?:\Z|\n\t\n)", re.DOTALL)
+_OWN_ERROR = re.compile(
+    r"(?:(\w+): )?((?:Custom '|Runner '|ops\.gather: |Tensor index: ).*?)\s*(?:\Z|\n\t\n)",
+    re.DOTALL,
+)
 
 
 def printable(text: str) -> str:

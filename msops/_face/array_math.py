@@ -20,7 +20,7 @@ from msops._base import extremes
 from msops._base.dtypes import as_dtype
 from msops._face import array_arithmetic as arithmetic
 from msops._face.array_arithmetic import binary, kind_of
-from msops._face.tensor_data import first_outside
+from msops._face.tensor_data import first_outside, inside
 from msops.errors import ArgumentValueError, KernelError
 
 Array = Any
@@ -124,8 +124,8 @@ def gather(x: Array, indices: Array, axis: int) -> Array:
     """Slices of `x` along `axis` at `indices`.
 
     Raises:
-      KernelError: an index is out of range, and known: in a program that is being compiled it is
-        not, and its slice becomes NaN, or the dtype's least integer.
+      KernelError: an index is out of range. A compiled program raises it when it runs on one CPU;
+        elsewhere the slice becomes NaN, or the dtype's least integer.
     """
     outside = first_outside(indices, x.shape[axis])
     if outside is not None:
@@ -135,6 +135,7 @@ def gather(x: Array, indices: Array, axis: int) -> Array:
             f"got {outside}",
             "Fix the index, or take a larger array.",
         )
+    indices = inside(indices, x.shape[axis], "ops.gather", f" along axis {axis}")
     return jnp.take(x, indices, axis=axis)
 
 

@@ -170,13 +170,13 @@ def readable_index(entries: tuple[Any, ...]) -> tuple[Any, ...]:
 def array_index(index: Any, shape: tuple[int, ...]) -> Any:
     """Returns `index` for an array of `shape`, in the form JAX takes.
 
+    Indices that are not known yet are checked when the program that is being compiled runs.
+
     Raises:
       IndexError: an index is out of range (JAX would clamp it), or an entry is no index.
     """
     entries = index if isinstance(index, tuple) else (index,)
-    converted = tuple(_index_entry(entry) for entry in entries)
-    _check_range(converted, shape)
-    return converted
+    return _checked([_index_entry(entry) for entry in entries], shape)
 
 
 def _index_entry(entry: Any) -> Any:
@@ -208,18 +208,41 @@ def first_outside(indices: Any, extent: int) -> int | None:
     """
     if isinstance(indices, int):
         return None if -extent <= indices < extent else indices
-    if isinstance(indices, jax.core.Tracer):
-        with jax.enable_x64(True):
-            indices = jax.lax.stop_gradient(indices)
-        if isinstance(indices, jax.core.Tracer):
-            return None
-    data = np.asarray(indices)
+    indices = _known(indices)
+    data = np.asarray(() if indices is None else indices)
     if not data.size:
         return None
     lowest, highest = int(data.min()), int(data.max())
     if lowest < -extent:
         return lowest
     return highest if highest >= extent else None
+
+
+def inside(indices: Any, extent: int, who: str, place: str) -> Any:
+    """Returns indices without one that `first_outside` finds, with a check of unknown ones.
+
+    Args:
+      indices: of an axis of this extent.
+      extent: of the axis.
+      who: what takes them, for the error of a program that is compiled.
+      place: says which axis, for the same.
+    """
+    if not isinstance(indices, int) and indices.dtype.kind == "i" and indices.dtype.itemsize < 4:
+        # JAX adds the extent to negative ones, in their own dtype.
+        indices = indices.astype(np.int32)
+    if _known(indices) is not None:
+        return indices
+    from msops._calls.index_check import check_indices
+
+    return check_indices(indices, extent, who, place)
+
+
+def _known(indices: Any) -> Any:
+    """Returns the indices without tracing; None in a function that is being compiled."""
+    if isinstance(indices, jax.core.Tracer):
+        with jax.enable_x64(True):
+            indices = jax.lax.stop_gradient(indices)
+    return None if isinstance(indices, jax.core.Tracer) else indices
 
 
 def _axes_used(entry: Any) -> int:
@@ -234,10 +257,10 @@ def _is_position(entry: Any) -> bool:
     return getattr(getattr(entry, "dtype", None), "kind", "") in ("i", "u")
 
 
-def _check_range(entries: tuple[Any, ...], shape: tuple[int, ...]) -> None:
+def _checked(entries: list[Any], shape: tuple[int, ...]) -> tuple[Any, ...]:
     rest = len(shape) - sum(_axes_used(entry) for entry in entries if entry is not Ellipsis)
     axis = 0
-    for entry in entries:
+    for n, entry in enumerate(entries):
         if entry is Ellipsis:
             axis += max(rest, 0)
             continue
@@ -251,7 +274,9 @@ def _check_range(entries: tuple[Any, ...], shape: tuple[int, ...]) -> None:
                         "Indices go from -extent to extent - 1.",
                     )
                 )
+            entries[n] = inside(entry, shape[axis], "Tensor index", f" along axis {axis}")
         axis += _axes_used(entry)
+    return tuple(entries)
 
 
 def endless(who: str) -> ArgumentValueError:

@@ -27,6 +27,9 @@ FfiHandlers AicpuHandlers();
 // Those of Python functions.
 FfiHandlers CpuPyfuncHandlers();
 
+// Those of checks of indices.
+FfiHandlers IndexHandlers();
+
 // Those of runners of extension modules.
 FfiHandlers CpuRunnerHandlers();
 FfiHandlers CudaRunnerHandlers();
