@@ -12,7 +12,8 @@
     |   `-- InferenceValueError    also a ValueError
     |-- GradientError            bprop, or differentiation without one
     |   |-- GradientTypeError      also a TypeError
-    |   `-- GradientValueError     also a ValueError
+    |   |-- GradientValueError     also a ValueError
+    |   `-- GradientRuntimeError   also a RuntimeError
     |-- BackendError             a func_type, target or device cannot serve it; a RuntimeError
     |-- BuildError               a source or library cannot be used; also a RuntimeError
     `-- KernelError              a kernel failed while it ran; also a RuntimeError
@@ -84,6 +85,10 @@ class GradientTypeError(GradientError, TypeError):
 
 class GradientValueError(GradientError, ValueError):
     """A bprop returned a wrong number of gradients, or one of a wrong shape or dtype."""
+
+
+class GradientRuntimeError(GradientError, RuntimeError):
+    """A tensor that is differentiated was changed in place."""
 
 
 class BackendError(MsopsError, RuntimeError):

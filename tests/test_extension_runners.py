@@ -58,6 +58,14 @@ def test_tensors_in_tensors_out(ops):
     assert isinstance(ops.axpy(X, Y), jax.Array)
 
 
+def test_a_transposed_tensor_arrives_in_its_own_order(ops):
+    """MindSpore 2.10.0 hands a kernel the entries in the order of memory."""
+    square = ms.Tensor([[1.0, 2.0], [3.0, 4.0]], ms.float32)
+    zeros = ms.Tensor(np.zeros((2, 2), np.float32))
+    for transposed in (square.T, square.transpose((1, 0)), square.swapaxes(0, 1)):
+        same(ops.axpy(transposed, zeros, 1.0).asnumpy(), [[1.0, 3.0], [2.0, 4.0]])
+
+
 def test_a_jitted_function_runs_the_kernel_each_time(ops):
     compiled = jax.jit(lambda x, y: ops.axpy(ops.axpy(x, y), y, 0.5))
     for seed in range(3):

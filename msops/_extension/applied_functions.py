@@ -24,7 +24,12 @@ from msops import _jax_seam as seam
 from msops._extension.calls import CallFrame, current_frame
 from msops._extension.handles import Handle
 from msops._face.leaves import is_leaf
-from msops.errors import ArgumentTypeError, GradientTypeError, GradientValueError
+from msops.errors import (
+    ArgumentTypeError,
+    GradientRuntimeError,
+    GradientTypeError,
+    GradientValueError,
+)
 
 Needs = tuple[bool, ...]
 
@@ -150,7 +155,7 @@ class AppliedFunction:
         return tuple(handles)
 
     def _refuse_leaf(self, position: int) -> NoReturn:
-        raise GradientValueError.explained(
+        raise GradientRuntimeError.explained(
             self.name,
             f"a leaf tensor that needs a gradient, tensor argument {position}, is changed in place",
             "Change a tensor computed from it (x + 0), or do not differentiate by it.",

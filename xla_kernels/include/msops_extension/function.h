@@ -24,6 +24,7 @@ namespace mindspore::pynative::autograd {
 using tensor::BaseTensor;
 using tensor::BaseTensorPtr;
 using tensor::BaseTensorPtrList;
+using tensor::Tensor;
 using tensor::TensorPtr;
 using tensor::TensorPtrList;
 

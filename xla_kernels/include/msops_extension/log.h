@@ -39,20 +39,128 @@ using INFO = Drop;
 using WARNING = Drop;
 using ERROR = Drop;
 using EXCEPTION = Raise<std::runtime_error>;
+using INTERNAL_EXCEPTION = Raise<std::runtime_error>;
+using CRITICAL = Raise<std::runtime_error>;
 }  // namespace log_level
 
-// pybind11 makes the Python error of the same name of each.
-namespace error_kind {
-using RuntimeError = Raise<std::runtime_error>;
-using ValueError = Raise<pybind11::value_error>;
-using TypeError = Raise<pybind11::type_error>;
-using IndexError = Raise<pybind11::index_error>;
-}  // namespace error_kind
+}  // namespace msops::extension
+
+namespace mindspore {
+
+// The kinds of errors of MindSpore 2.10.0, core/include/utils/log_adapter.h.
+enum ExceptionType {
+  NoExceptionType = 0,
+  UnknownError,
+  ArgumentError,
+  NotSupportError,
+  NotExistsError,
+  DeviceProcessError,
+  AbortedError,
+  IndexError,
+  ValueError,
+  TypeError,
+  ShapeError,
+  KeyError,
+  AttributeError,
+  NameError,
+  AssertionError,
+  BaseException,
+  KeyboardInterrupt,
+  Exception,
+  StopIteration,
+  OverflowError,
+  ZeroDivisionError,
+  EnvironmentError,
+  IOError,
+  OSError,
+  ImportError,
+  MemoryError,
+  UnboundLocalError,
+  RuntimeError,
+  NotImplementedError,
+  IndentationError,
+  RuntimeWarning,
+};
+
+}  // namespace mindspore
+
+namespace msops::extension {
+
+// Python's class for a kind. As in MindSpore the kinds that Python has no class of, and Exception
+// and ImportError, are a RuntimeError. Needs the GIL.
+inline PyObject* ClassOf(mindspore::ExceptionType kind) {
+  switch (kind) {
+    case mindspore::IndexError:
+      return PyExc_IndexError;
+    case mindspore::ValueError:
+      return PyExc_ValueError;
+    case mindspore::TypeError:
+      return PyExc_TypeError;
+    case mindspore::KeyError:
+      return PyExc_KeyError;
+    case mindspore::AttributeError:
+      return PyExc_AttributeError;
+    case mindspore::NameError:
+      return PyExc_NameError;
+    case mindspore::AssertionError:
+      return PyExc_AssertionError;
+    case mindspore::BaseException:
+      return PyExc_BaseException;
+    case mindspore::KeyboardInterrupt:
+      return PyExc_KeyboardInterrupt;
+    case mindspore::StopIteration:
+      return PyExc_StopIteration;
+    case mindspore::OverflowError:
+      return PyExc_OverflowError;
+    case mindspore::ZeroDivisionError:
+      return PyExc_ZeroDivisionError;
+    case mindspore::EnvironmentError:
+    case mindspore::IOError:
+    case mindspore::OSError:
+      return PyExc_OSError;
+    case mindspore::MemoryError:
+      return PyExc_MemoryError;
+    case mindspore::UnboundLocalError:
+      return PyExc_UnboundLocalError;
+    case mindspore::NotImplementedError:
+      return PyExc_NotImplementedError;
+    case mindspore::IndentationError:
+      return PyExc_IndentationError;
+    case mindspore::RuntimeWarning:
+      return PyExc_RuntimeWarning;
+    default:
+      return PyExc_RuntimeError;
+  }
+}
+
+// An error of a kind, which pybind11 makes Python's of.
+class KindError : public pybind11::builtin_exception {
+ public:
+  KindError(mindspore::ExceptionType kind, const std::string& text)
+      : builtin_exception(text), kind_(kind) {}
+  void set_error() const override { PyErr_SetString(ClassOf(kind_), what()); }
+
+ private:
+  mindspore::ExceptionType kind_;
+};
+
+struct RaiseKind {
+  [[noreturn]] void operator^(const Message& message) const {
+    throw KindError(kind, message.text());
+  }
+  mindspore::ExceptionType kind;
+};
 
 }  // namespace msops::extension
 
 #define MS_LOG(level) ::msops::extension::log_level::level() ^ ::msops::extension::Message()
-#define MS_EXCEPTION(kind) ::msops::extension::error_kind::kind() ^ ::msops::extension::Message()
+// ValueError and mindspore::ValueError are the same here, in every namespace.
+#define MS_EXCEPTION(kind)                                            \
+  ::msops::extension::RaiseKind{[&]() -> ::mindspore::ExceptionType { \
+    using namespace ::mindspore; /* NOLINT(build/namespaces) */       \
+    return kind;                                                      \
+  }()} ^                                                              \
+      ::msops::extension::Message()
 #define MS_EXCEPTION_IF_NULL(pointer)                             \
   do {                                                            \
     if ((pointer) == nullptr) {                                   \
@@ -64,6 +172,13 @@ using IndexError = Raise<pybind11::index_error>;
     if (!(condition)) {                                \
       MS_LOG(EXCEPTION) << (message);                  \
     }                                                  \
+  } while (false)
+
+#define MS_EXCEPTION_IF_ZERO(name, value)                   \
+  do {                                                      \
+    if ((value) == 0) {                                     \
+      MS_LOG(EXCEPTION) << "The " << (name) << " is zero."; \
+    }                                                       \
   } while (false)
 
 #endif  // MSOPS_EXTENSION_LOG_H_

@@ -12,6 +12,7 @@
 #include <array>
 #include <atomic>
 #include <cassert>
+#include <cctype>
 #include <cmath>
 #include <complex>
 #include <cstddef>

@@ -105,6 +105,11 @@ class Tensor final : public Value {
 
 }  // namespace mindspore::tensor
 
+namespace mindspore {
+using tensor::Tensor;
+using tensor::TensorPtr;
+}  // namespace mindspore
+
 namespace msops::extension {
 
 inline py::object HandleOf(const mindspore::tensor::TensorPtr& tensor) {

@@ -2,7 +2,9 @@
 #ifndef MSOPS_EXTENSION_VALUE_H_
 #define MSOPS_EXTENSION_VALUE_H_
 
+#include <cctype>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -12,9 +14,11 @@
 #include "msops_extension/core.h"
 #include "msops_extension/log.h"
 
+using ShapeVector = std::vector<int64_t>;
+
 namespace mindspore {
 
-using ShapeVector = std::vector<int64_t>;
+using ::ShapeVector;
 
 // The numbers of MindSpore 2.7.2, core/include/mindapi/base/type_id.h, of the dtypes msops has.
 enum TypeId : int {
@@ -41,6 +45,47 @@ enum TypeId : int {
   kNumberTypeComplex64 = 51,
   kNumberTypeComplex128 = 52,
 };
+
+// "Float32" and its like, in lower case if that is asked for.
+inline std::string TypeIdToString(TypeId id, bool to_lower = false) {
+  static const std::map<int, const char*> names = {{kTypeUnknown, "None"},
+                                                   {kMetaTypeNone, "None"},
+                                                   {kNumberTypeBool, "Bool"},
+                                                   {kNumberTypeInt, "int"},
+                                                   {kNumberTypeInt8, "Int8"},
+                                                   {kNumberTypeInt16, "Int16"},
+                                                   {kNumberTypeInt32, "Int32"},
+                                                   {kNumberTypeInt64, "Int64"},
+                                                   {kNumberTypeUInt, "uint"},
+                                                   {kNumberTypeUInt8, "UInt8"},
+                                                   {kNumberTypeUInt16, "UInt16"},
+                                                   {kNumberTypeUInt32, "UInt32"},
+                                                   {kNumberTypeUInt64, "UInt64"},
+                                                   {kNumberTypeFloat, "float"},
+                                                   {kNumberTypeFloat16, "Float16"},
+                                                   {kNumberTypeFloat32, "Float32"},
+                                                   {kNumberTypeFloat64, "Float64"},
+                                                   {kNumberTypeBFloat16, "BFloat16"},
+                                                   {kNumberTypeDouble, "Float64"},
+                                                   {kNumberTypeComplex64, "Complex64"},
+                                                   {kNumberTypeComplex128, "Complex128"}};
+  const auto found = names.find(id);
+  if (found == names.end()) {
+    MS_EXCEPTION(RuntimeError) << "TypeIdToString: expected the TypeId of a dtype that msops has; "
+                               << "got " << static_cast<int>(id) << ".";
+  }
+  std::string name = found->second;
+  if (to_lower) {
+    for (char& letter : name) letter = static_cast<char>(std::tolower(letter));
+  }
+  return name;
+}
+
+namespace abstract {
+struct Shape {
+  static constexpr int64_t kShapeDimAny = -1;
+};
+}  // namespace abstract
 
 class Value : public std::enable_shared_from_this<Value> {
  public:
@@ -75,6 +120,15 @@ class Immediate final : public Value {
  private:
   Type value_;
 };
+
+using BoolImm = Immediate<bool>;
+using BoolImmPtr = std::shared_ptr<BoolImm>;
+using Int64Imm = Immediate<int64_t>;
+using Int64ImmPtr = std::shared_ptr<Int64Imm>;
+using FP32Imm = Immediate<float>;
+using FP32ImmPtr = std::shared_ptr<FP32Imm>;
+using StringImm = Immediate<std::string>;
+using StringImmPtr = std::shared_ptr<StringImm>;
 
 class ValueTuple final : public Value {
  public:
