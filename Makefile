@@ -7,6 +7,8 @@ LATEST := .venv-latest
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
 EXTRAS := dev demo notebook bench export aicpu
+# What compiles the package, and is 0.1 GB; `make demo` has it for that time alone.
+BUILD_TOOLS := cmake ninja scikit-build-core
 
 NATIVE_SOURCES := CMakeLists.txt $(shell find xla_kernels -type f)
 FORMATTED := $(shell find $(wildcard xla_kernels gpu/kernels gpu/script tests/kernels tests/aicpu_kernels \
@@ -28,6 +30,8 @@ export PIP_ROOT_USER_ACTION := ignore
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
+# Two installations into one environment would disturb each other.
+.NOTPARALLEL:
 
 # Each process needs a few GB.
 IN_PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
@@ -39,10 +43,11 @@ help: ## List the tasks
 	@echo "PYTHON=... names the Python that .venv is made from, and that make gpu uses."
 	@echo "ARGS=... is passed on to pytest, or to the script that a task runs."
 
-setup: $(STAMPS)/package ## Check what is needed, make .venv, build the package into it
+setup: $(STAMPS)/requirements $(STAMPS)/package ## Check what is needed, make .venv, build the package into it
 
-demo: setup ## Train a small network with a C++ activation, next to the same in plain JAX
-	$(BIN)/python examples/digits.py $(ARGS)
+demo: $(STAMPS)/package ## Train a small network with a C++ activation, next to the same in plain JAX
+	@echo "Running examples/digits.py."
+	@$(BIN)/python examples/digits.py $(ARGS)
 
 test: setup ## Run the tests
 	$(BIN)/python -m pytest $(IN_PARALLEL) -m "not slow" $(ARGS)
@@ -100,15 +105,22 @@ clean: ## Remove all that these tasks made
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(STAMPS)/venv:
-	python=$$(tools/check_prerequisites.sh $(PYTHON)) && "$$python" -m venv --clear $(VENV)
-	mkdir -p $(STAMPS)
-	touch $@
+	@echo "Making $(VENV)."
+	@python=$$(tools/check_prerequisites.sh $(PYTHON)) && "$$python" -m venv --clear $(VENV)
+	@mkdir -p $(STAMPS)
+	@touch $@
 
-$(STAMPS)/requirements: pyproject.toml | $(STAMPS)/venv
-	$(BIN)/python -c "$$PRINT_REQUIREMENTS" $(EXTRAS) > $(STAMPS)/requirements.txt
-	@echo "Installing these into $(VENV) takes a few minutes the first time."
-	$(BIN)/python -m pip install --quiet --requirement $(STAMPS)/requirements.txt
-	touch $@
+$(STAMPS)/demo: pyproject.toml | $(STAMPS)/venv
+	@echo "Installing what the demo needs into $(VENV): a minute or two, 0.7 GB."
+	@$(BIN)/python -c "$$PRINT_REQUIREMENTS" demo > $(STAMPS)/demo.txt
+	@$(BIN)/python -m pip install --quiet --requirement $(STAMPS)/demo.txt
+	@touch $@
+
+$(STAMPS)/requirements: $(STAMPS)/demo
+	@echo "Installing what the other tasks need into $(VENV): a minute or two, 0.9 GB more."
+	@$(BIN)/python -c "$$PRINT_REQUIREMENTS" $(EXTRAS) > $(STAMPS)/requirements.txt
+	@$(BIN)/python -m pip install --quiet --requirement $(STAMPS)/requirements.txt
+	@touch $@
 
 # Not among EXTRAS: only the site needs them.
 $(STAMPS)/docs: pyproject.toml | $(STAMPS)/venv
@@ -124,10 +136,14 @@ $(LATEST)/modules: | $(LATEST)/venv
 $(STAMPS)/modules $(LATEST)/modules: FORCE
 	@find msops -name '*.py' | LC_ALL=C sort > $@.new; cmp -s $@.new $@ && rm $@.new || mv $@.new $@
 
-$(STAMPS)/package: $(NATIVE_SOURCES) $(STAMPS)/requirements $(STAMPS)/modules
-	@echo "Compiling the package's C++ takes a minute or more."
-	$(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
-	touch $@
+$(STAMPS)/package: $(NATIVE_SOURCES) $(STAMPS)/demo $(STAMPS)/modules
+	@echo "Compiling the package's C++: a minute or two."
+	@if [ ! -e $(STAMPS)/requirements ]; then \
+	  $(BIN)/python -m pip install --quiet --target $(VENV)/tools $(BUILD_TOOLS); fi
+	@PYTHONPATH=$(CURDIR)/$(VENV)/tools PATH="$(CURDIR)/$(VENV)/tools/bin:$$PATH" \
+	  $(BIN)/python -m pip install --quiet --no-build-isolation --no-deps --editable .
+	@rm -rf $(VENV)/tools
+	@touch $@
 
 build/werror/stamp: $(NATIVE_SOURCES) $(STAMPS)/requirements
 	$(BIN)/cmake -S . -B build/werror -G Ninja -DMSOPS_WERROR=ON \

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,6 @@ import mathml  # noqa: E402
 from collect import collect, link_to_pages  # noqa: E402
 
 import msops  # noqa: E402
-
-PYPROJECT = tomllib.loads((DOCS.parent / "pyproject.toml").read_text())
-REPOSITORY = PYPROJECT["project"]["urls"]["Repository"]
 
 project = "msops"
 copyright = "the authors of msops; Apache-2.0"
@@ -57,9 +53,6 @@ nb_execution_mode = "off"
 html_theme = "furo"
 html_title = f"msops {release}"
 html_logo = html_favicon = "_static/logo.svg"
-html_theme_options = {
-    "footer_icons": [{"name": "Repository", "url": REPOSITORY, "html": "Repository", "class": ""}],
-}
 html_math_renderer = mathml.NAME
 html_static_path = ["_static"]
 html_css_files = ["site.css"]

@@ -8,7 +8,6 @@ import importlib.util
 import os
 import pkgutil
 import re
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from unittest import mock
@@ -168,8 +167,14 @@ def test_docstring_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.M
     assert os.getcwd() == str(tmp_path)
 
 
-def test_the_readme_is_short_and_names_the_repository() -> None:
-    text = (ROOT / "README.md").read_text()
-    assert len(text.splitlines()) <= 150
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert f"git clone {project['urls']['Repository']}\n" in text
+def test_the_readme_is_short_and_says_first_how_to_try_it() -> None:
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) <= 150
+    assert lines.index("## In a checkout") <= 10
+    reasons = [line for line in lines[:10] if line.startswith("- **")]
+    assert [len(re.findall(r"[\d.]+ ", re.sub(r"\(.*?\)", "", one))) for one in reasons] == [1] * 3
+
+
+def test_no_repository_is_named_before_there_is_one() -> None:
+    pages = [*PAGES, *ROOT.glob("*.md"), *ROOT.glob("*.toml"), ROOT / "docs" / "conf.py"]
+    assert not [page for page in pages if "github.com/msops" in page.read_text()]

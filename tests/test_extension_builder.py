@@ -325,6 +325,7 @@ def test_standard_headers_come_before_what_is_not_optimised(tmp_path):
     assert headers_of("ms_extension/api.h") == headers_of("msops_extension/standard.h")
 
 
+@pytest.mark.slow
 def test_loading_from_the_cache_is_quick(write):
     source = write("a.cpp", 9)
     CustomOpBuilder("quick", source).load()

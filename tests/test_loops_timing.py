@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import logging
-import time
+import types
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 
 import msops
 from msops._backends.loops import kernels
-from msops._backends.loops.timing import time_forms
+from msops._backends.loops.timing import LIMIT_S, time_forms
 from msops.errors import ArgumentValueError, BuildError
 from msops.lang import output_tensor
 
@@ -239,41 +240,55 @@ def test_a_switch_that_is_neither_on_nor_off_is_an_error(monkeypatch: pytest.Mon
         msops.Custom(scaled, func_type="akg")(X)
 
 
-def test_the_clock_takes_the_least_of_turns() -> None:
-    counts = {"fast": 0, "slow": 0}
+class Work:
+    """Forms that take given seconds of a clock that nothing else moves, and the order of calls."""
 
-    def call(form: str, steps: int) -> None:
-        counts[form] += 1
-        sum(range(steps))
+    def __init__(self, monkeypatch: pytest.MonkeyPatch):
+        self.now_s = 0.0
+        self.order: list[str] = []
+        clock = types.SimpleNamespace(perf_counter=lambda: self.now_s)
+        monkeypatch.setattr("msops._backends.loops.timing.time", clock)
 
-    steps = {"fast": 10, "slow": 100_000}
-    found = time_forms({form: functools.partial(call, form, n) for form, n in steps.items()})
-    assert found["fast"] < found["slow"]
-    assert 2 <= counts["slow"] < counts["fast"]
+    def call(self, form: str, seconds: float, more_after_another: float = 0.0) -> None:
+        if self.order and self.order[-1] != form:
+            self.now_s += more_after_another
+        self.order.append(form)
+        self.now_s += seconds
 
 
-def test_what_is_clear_is_not_timed_again() -> None:
-    counts = {"fast": 0, "slow": 0}
+def test_the_clock_takes_the_least_of_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Work(monkeypatch)
+    slow = itertools.chain([9e-3, 7e-3], itertools.repeat(4e-3))
+    found = time_forms(
+        {
+            "fast": lambda: work.call("fast", 3e-3),
+            "slow": lambda: work.call("slow", next(slow)),
+        }
+    )
+    assert found == pytest.approx({"fast": 3e-3, "slow": 4e-3})
+    assert min(work.order.count("fast"), work.order.count("slow")) > 6
 
-    def call(form: str, seconds: float) -> None:
-        counts[form] += 1
-        time.sleep(seconds)
 
-    seconds = {"fast": 0.0, "slow": 0.005}
-    time_forms({form: functools.partial(call, form, s) for form, s in seconds.items()})
+def test_what_is_clear_is_not_timed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Work(monkeypatch)
+    seconds = {"fast": 1e-6, "slow": 5e-3}
+    time_forms({form: functools.partial(work.call, form, s) for form, s in seconds.items()})
     # To compile it, for a first estimate, and in two turns, each after a call that is not timed.
-    assert counts["slow"] == 6
+    assert work.order.count("slow") == 6
 
 
-def test_a_call_is_timed_after_another_of_its_form() -> None:
-    order: list[str] = []
-    slow_after: dict[str, float] = {"one": 0.004, "other": 0.0}
+def test_a_form_that_takes_longer_than_the_limit_runs_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    work = Work(monkeypatch)
+    found = time_forms({"fast": functools.partial(work.call, "fast", 1e-3),
+                        "slow": functools.partial(work.call, "slow", 2 * LIMIT_S)})  # fmt: skip
+    assert work.order == ["fast", "fast", "slow", "slow"]
+    assert found == pytest.approx({"fast": 1e-3, "slow": 2 * LIMIT_S})
 
-    def call(form: str) -> None:
-        if order and order[-1] != form:
-            time.sleep(slow_after[form])
-        order.append(form)
-        time.sleep(0.001 if form == "one" else 0.0015)
 
-    found = time_forms({form: functools.partial(call, form) for form in slow_after})
-    assert found["one"] < found["other"]
+def test_a_call_is_timed_after_another_of_its_form(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = Work(monkeypatch)
+    found = time_forms({"one": functools.partial(work.call, "one", 1e-3, 4e-3),
+                        "other": functools.partial(work.call, "other", 1.5e-3)})  # fmt: skip
+    assert found == pytest.approx({"one": 1e-3, "other": 1.5e-3})

@@ -7,7 +7,6 @@ import inspect
 import re
 import subprocess
 import sys
-import tomllib
 import types
 from pathlib import Path
 from typing import Any
@@ -198,8 +197,6 @@ def test_the_site_has_the_sources_the_types_the_links_and_the_pictures(site: Pat
     assert "func_type: str | None = None" in shown
     assert "https://docs.jax.dev/en/latest/_autosummary/jax.vmap.html" in operators
     index = (site / "index.html").read_text()
-    repository = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["urls"]
-    assert repository["Repository"] in index
     assert re.search(r'<link rel="[a-z ]*icon" href="_static/logo.svg"', index)
     assert "examples/digits.html" in index
     pages = "".join(page.read_text() for page in site.rglob("*.html"))

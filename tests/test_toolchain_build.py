@@ -617,6 +617,7 @@ def median_s(function, repeats: int) -> float:
     return sorted(times)[repeats // 2]
 
 
+@pytest.mark.slow
 def test_warm_and_repeated_look_ups_are_cheap(tmp_path: Path) -> None:
     text = "#include <algorithm>\n#include <string>\n#include <vector>\n" + returns(1)
     source = write(tmp_path / "op.cc", text)

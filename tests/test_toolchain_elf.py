@@ -10,7 +10,6 @@ import shutil
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -256,9 +255,6 @@ def test_a_damaged_library_raises_nothing_else(library: Path, data: st.DataObjec
     parse_or_refuse(bytes(content))
 
 
-def test_reading_this_interpreters_own_module_is_fast() -> None:
+def test_this_interpreters_own_module_is_read() -> None:
     path = Path(getattr(_ctypes, "__file__", sys.executable))
-    started = time.perf_counter()
-    info = elf.read_elf(path)
-    assert "PyInit__ctypes" in info.exports
-    assert time.perf_counter() - started < 0.5
+    assert "PyInit__ctypes" in elf.read_elf(path).exports
