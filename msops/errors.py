@@ -88,7 +88,7 @@ class GradientValueError(GradientError, ValueError):
 
 
 class GradientRuntimeError(GradientError, RuntimeError):
-    """A tensor that is differentiated was changed in place."""
+    """An autograd function broke a rule: a wrong gradient, or a leaf that it changed in place."""
 
 
 class BackendError(MsopsError, RuntimeError):

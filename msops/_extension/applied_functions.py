@@ -1,8 +1,9 @@
-"""``Function<T>::Apply`` on traced tensors: Forward and Backward of C++ as a `jax.custom_vjp`.
+"""An autograd function on traced tensors: its Forward and Backward as a `jax.custom_vjp`.
 
-JAX calls the parts when it needs them, maybe several times and after Apply has returned, so C++
-keeps the arguments of the call. Before Forward runs, the handles of its tensors get the arrays that
-JAX is tracing with, and after it their own again.
+It is ``Function<T>`` of C++ or `_Function` of Python. JAX calls the parts when it needs them, maybe
+several times and after Apply has returned, so the arguments of the call are kept. Before Forward
+runs, the handles of its tensors get the arrays that JAX is tracing with, and after it their own
+again.
 
 Harder than it looks is the gradient of a gradient. A forward rule that runs Forward would be
 differentiated through what Forward launches, which for a kernel is impossible. So the rule calls a
@@ -12,6 +13,7 @@ saved of its inputs and outputs is taken from the rule's own, and so is differen
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import threading
@@ -19,17 +21,13 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NoReturn
 
 import jax
+import jax.numpy as jnp
 
 from msops import _jax_seam as seam
-from msops._extension.calls import CallFrame, current_frame
+from msops._extension.calls import current_frame
 from msops._extension.handles import Handle
 from msops._face.leaves import is_leaf
-from msops.errors import (
-    ArgumentTypeError,
-    GradientRuntimeError,
-    GradientTypeError,
-    GradientValueError,
-)
+from msops.errors import ArgumentTypeError, GradientRuntimeError, GradientTypeError
 
 Needs = tuple[bool, ...]
 
@@ -107,12 +105,17 @@ def apply(
     Returns:
       The outputs. An input that was changed in place has its own handle.
     """
-    call = AppliedFunction(name, tensors, others, is_tensor, trace, current_frame())
+    call = AppliedFunction(name, tensors, others, is_tensor, trace, current_frame().again)
     return call.apply()
 
 
 class AppliedFunction:
-    """One call of Apply; JAX's traces of it hold it."""
+    """One call of Apply; JAX's traces of it hold it.
+
+    Args:
+      name, tensors, others, is_tensor, trace: see `apply`.
+      scope: gives the settings that Forward and Backward run under.
+    """
 
     def __init__(
         self,
@@ -121,14 +124,14 @@ class AppliedFunction:
         others: tuple[Handle, ...],
         is_tensor: tuple[bool, ...],
         trace: Callable[..., Any],
-        frame: CallFrame,
+        scope: Callable[[], contextlib.AbstractContextManager[Any]],
     ):
         self.name = name
         self.is_tensor = is_tensor
         self.inputs = (*tensors, *others)
         self.tensor_count = len(tensors)
         self._trace = trace
-        self._frame = frame
+        self._scope = scope
         # Two threads may trace what was compiled of one call; its handles serve one at a time.
         self._lock = threading.RLock()
         self._structures: dict[Needs, ForwardStructure] = {}
@@ -201,7 +204,7 @@ class AppliedFunction:
 
     def _run(self, arrays: Sequence[Any], needs: Needs) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Runs Forward on arrays; returns its outputs, and arrays that it made and saved."""
-        with self._lock, self._frame.again():
+        with self._lock, self._scope():
             own = [handle.content for handle in self.inputs]
             for handle, array in zip(self.inputs, arrays, strict=True):
                 handle.content = array
@@ -223,7 +226,7 @@ class AppliedFunction:
                 raise ArgumentTypeError.explained(
                     self.name,
                     f"Forward changed tensor argument {index} in place",
-                    "Mark it with MarkDirty and return it, or work on a new tensor.",
+                    "Mark it as dirty and return it, or work on a new tensor.",
                 )
         values: list[Handle] = []
 
@@ -263,7 +266,7 @@ class AppliedFunction:
             array = known[saved.kind][saved.index]
             return Handle(array.shape, array.dtype, array)
 
-        with self._frame.again():
+        with self._scope():
             gradients = [
                 self._materialise(cotangent, output, record.materialize)
                 for cotangent, output in zip(cotangents, outputs, strict=False)
@@ -295,22 +298,23 @@ class AppliedFunction:
     ) -> tuple[Any, ...]:
         """Returns one cotangent per input of what Backward returned, one per argument."""
         if len(gradients) != len(self.is_tensor):
-            raise GradientValueError.explained(
+            raise GradientRuntimeError.explained(
                 self.name,
                 "returned an incorrect number of gradients (expected "
                 f"{len(self.is_tensor)}, got {len(gradients)})",
-                "Return one entry per argument of Forward, nullptr where there is no gradient.",
+                "Return one entry per argument of Forward; nullptr or None where there is no "
+                "gradient.",
             )
         cotangents: list[Any] = []
         for position, (gradient, is_tensor) in enumerate(
             zip(gradients, self.is_tensor, strict=True)
         ):
             if not is_tensor and gradient is not None:
-                raise GradientTypeError.explained(
+                raise GradientRuntimeError.explained(
                     self.name,
                     f"returned a gradient at position {position}, where the argument of "
                     "Forward is no Tensor",
-                    "Return nullptr there.",
+                    "Return nullptr or None there.",
                 )
             if is_tensor:
                 index = len(cotangents)
@@ -323,14 +327,23 @@ class AppliedFunction:
         return (*cotangents, *(None for _ in inputs[self.tensor_count :]))
 
     def _fit(self, gradient: Handle, value: Any, position: int) -> Any:
-        if gradient.shape == value.shape and gradient.dtype == value.dtype:
-            return seam.divide_alike(gradient.array, value)
-        raise GradientValueError.explained(
-            self.name,
-            f"expected for argument {position} a gradient of shape {value.shape} and dtype "
-            f"{value.dtype}; got shape {gradient.shape} and dtype {gradient.dtype}",
-            "Sum over broadcast axes in Backward, and cast to the argument's dtype.",
-        )
+        """Returns a gradient in the input's dtype, summed over axes the input lacks."""
+        shape = gradient.shape
+        try:
+            fits = jnp.broadcast_shapes(shape, value.shape) == shape
+        except ValueError:
+            fits = False
+        if not fits:
+            raise GradientRuntimeError.explained(
+                self.name,
+                f"expected for argument {position} a gradient of shape {value.shape}; got shape "
+                f"{shape}",
+                "Return it in the shape of the argument.",
+            )
+        array = gradient.array.astype(value.dtype)
+        if shape != value.shape:
+            array = jax.vjp(lambda v: jnp.broadcast_to(v, shape), value)[1](array)[0]
+        return seam.divide_alike(array, value)
 
 
 @jax.tree_util.register_pytree_node_class

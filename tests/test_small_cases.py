@@ -1,0 +1,82 @@
+"""Small cases of MindSpore's Python interface: the value, dtype, shape or error is MindSpore's.
+
+The answers are those of MindSpore 2.10.0 on a CPU (tests/oracle/dump_small.py). With
+MSOPS_TEST_MINDSPORE naming a Python that has it, the slow test asks it again.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+
+import msops
+
+ORACLE = Path(__file__).parent / "oracle"
+DUMP = runpy.run_path(str(ORACLE / "dump_small.py"))
+EXPECTED = json.loads((ORACLE / "small_mindspore_2_10_0.json").read_text())["found"]
+
+DIFFERENT: dict[str, dict[str, str]] = {
+    "functions": {
+        "needs_input_grad": "MindSpore counts every argument of the outer function",
+        "needs_input_grad in forward": "MindSpore counts every Tensor, outside of gradients, too",
+        "in ms.jit": "MindSpore runs it in PYNATIVE_MODE only",
+    },
+}
+"""Where msops differs on purpose, and why."""
+
+
+def agrees(found: Any, expected: Any) -> bool:
+    """Returns whether two answers are equal; an error also if it is one of MindSpore's class."""
+    if isinstance(expected, dict) and "error" in expected:
+        return isinstance(found, dict) and expected["error"][0] in found.get("error", ())
+    return bool(found == expected)
+
+
+@pytest.mark.parametrize("subject", list(EXPECTED))
+def test_answers_are_mindspores(subject: str) -> None:
+    names = ["common._grad_function", "common.api", "nn", "ops.primitive"]
+    for name in names:
+        importlib.import_module(f"msops.{name}")
+    modules = {
+        "mindspore" + name.removeprefix("msops"): module
+        for name, module in sys.modules.items()
+        if name.partition(".")[0] == "msops"
+    }
+    with mock.patch.dict(sys.modules, modules):
+        found = DUMP["answers"](msops, ORACLE / "small_cases" / f"{subject}.py")
+    expected = EXPECTED[subject]
+    assert list(found) == list(expected), "run tests/oracle/dump_small.py again"
+    different = {
+        name: (found[name], answer)
+        for name, answer in expected.items()
+        if not agrees(found[name], answer)
+    }
+    named = DIFFERENT.get(subject, {})
+    assert different.keys() == named.keys(), {
+        name: answers for name, answers in different.items() if name not in named
+    }
+
+
+@pytest.mark.slow
+def test_recorded_answers_are_mindspores() -> None:
+    python = os.environ.get("MSOPS_TEST_MINDSPORE")
+    if not python:
+        pytest.skip("MSOPS_TEST_MINDSPORE names no Python with MindSpore")
+    done = subprocess.run(
+        [python, str(ORACLE / "dump_small.py")],
+        env={**os.environ, "GLOG_v": "4", "PYTHONPATH": ""},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+    )
+    assert json.loads(done.stdout)["found"] == EXPECTED
