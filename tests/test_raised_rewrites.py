@@ -9,8 +9,8 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from loop_ir import FUNCTIONS, as_dtype, interpret, parse_kernel, to_raised
 from loop_ir import build_jax as build
-from loop_ir import interpret, parse_kernel, to_raised
 
 
 @pytest.fixture(autouse=True)
@@ -169,6 +169,26 @@ def test_recurrences_are_not_rewritten(value: str) -> None:
         (want,) = interpret(kernel, [a])
     (got,) = jax.jit(build(to_raised(kernel)))(a)
     np.testing.assert_array_equal(np.asarray(got), want)
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+def test_a_nan_that_is_known_when_xla_compiles_stays_nan(dtype: str) -> None:
+    """XLA's exp of it is what a register holds."""
+    functions = [name for name, row in FUNCTIONS.items() if row.domain != "integer"]
+    functions = [f for f in functions if len(FUNCTIONS[f].arguments) == 1]
+    functions = [f for f in functions if not FUNCTIONS[f].to_bool]
+    names = [f"{name}_{way}" for name in functions for way in ("nan", "zero")]
+    lines = [f"buffer {name}: {dtype}[40]" for name in names]
+    body = [
+        f"{name}_nan[i] = {name}(x[i] + nan:{dtype})\n"
+        f"{name}_zero[i] = {name}(x[i] + (0.0:{dtype} / 0.0:{dtype}))"
+        for name in functions
+    ]
+    text = "\n".join([*lines, "parallel i in 0 .. 40 {", *body, "}"])
+    kernel = parse_kernel(f"kernel k(x: {dtype}[40]) -> ({', '.join(names)}) {{\n{text}\n}}")
+    x = np.arange(40).astype(as_dtype(dtype).dtype)
+    for name, got in zip(names, jax.jit(build(to_raised(kernel)))(x), strict=True):
+        assert np.isnan(np.asarray(got, "float64")).all(), name
 
 
 def test_repeated_terms_are_not_rewritten() -> None:

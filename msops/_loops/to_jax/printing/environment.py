@@ -15,7 +15,14 @@ from msops._jax_seam import vary_alike
 from msops._loops.analysis.conditions import conjuncts
 from msops._loops.ir.nodes import Expr
 from msops._loops.ir.ranges import Range
-from msops._loops.to_jax.printing.shields import Origins, barred, divisor, origin_of, shield
+from msops._loops.to_jax.printing.shields import (
+    Origins,
+    barred,
+    divisor,
+    keeping_nan,
+    origin_of,
+    shield,
+)
 from msops._loops.to_jax.printing.values import Array, Contents, Value
 from msops._loops.to_jax.raising.nests import AxesNamed, Axis
 
@@ -87,8 +94,10 @@ class Environment(AxesNamed):
         operands = shield(op, values, self.origins)
         if op == "div" and set(operands[0].axes) - set(operands[1].axes):
             function = _divide_by_spread
+        function = keeping_nan(op, function, self.origins)
         result = self.apply(function, *operands)
         if all(isinstance(operand.array, np.generic) for operand in operands):
+            self.origins.may_be_nan = True
             # A constant that XLA folds is not known here to be one.
             return barred(result)
         self.origins.note(result.array, origin_of(op, operands))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -56,6 +57,7 @@ def evaluate(expr: Expr, env: Environment) -> Value:
 def _evaluate(expr: Expr, env: Environment) -> Value:
     match expr:
         case Const(value=value, dtype=dtype):
+            env.origins.may_be_nan |= is_float(dtype) and not math.isfinite(value)
             return Value(constant(value, dtype), ())
         case Var(name=name):
             return _variable(name, env)

@@ -6,12 +6,15 @@ rows share becomes a product with its inverse. A table says which operation is r
 operand comes from which other one. There, and nowhere else, the operand is rounded to its own
 precision by `lax.reduce_precision`: that changes no value, XLA does not look through it, and it is
 fused like any other operation.
+
+XLA's code for exp takes no argument for a NaN. One that comes from memory passes as it should, but
+where LLVM sees that the argument is NaN, as of ``x + NAN``, the result is what a register holds.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import ml_dtypes
@@ -69,6 +72,8 @@ _ORIGINS = {"exp2": "pow", "exp10": "pow"} | {
 }
 """What an operation of the IR is to XLA; one that is missing here is several operations."""
 
+_MADE_OF_EXP = frozenset(("exp", "exp2", "exp10", "expm1", "sinh", "cosh", "sigmoid"))
+
 _WIDEST_EXPONENT = 12
 """Powers of 2 up to here have an inverse in every dtype that is no subnormal number."""
 
@@ -82,10 +87,15 @@ class _Made:
 
 
 class Origins:
-    """Which operations made the arrays of a function that is being traced."""
+    """Which operations made the arrays of a function that is being traced.
+
+    Attributes:
+      may_be_nan: a value may be a NaN that LLVM knows, since constants are infinite or NaN.
+    """
 
     def __init__(self) -> None:
         self._made: dict[int, _Made] = {}
+        self.may_be_nan = False
 
     def of(self, value: Value) -> str:
         """Returns the origin of a value, "" if it is not known."""
@@ -121,6 +131,13 @@ def shield(op: str, values: Sequence[Value], origins: Origins) -> list[Value]:
         if op in ops and all(w is None or o in w for o, w in zip(own, wanted, strict=True)):
             found[which] = _rounded(found[which])
     return found
+
+
+def keeping_nan(op: str, function: Callable[..., Array], origins: Origins) -> Callable[..., Array]:
+    """Returns a function that is NaN of a NaN that LLVM knows, too."""
+    if op not in _MADE_OF_EXP or not origins.may_be_nan:
+        return function
+    return lambda x: lax.select(lax.ne(x, x), x, function(x))
 
 
 def origin_of(op: str, values: Sequence[Value]) -> str:
