@@ -126,7 +126,7 @@ def _round_half_away(x: Any) -> Any:
 def _popcount(x: Any) -> Any:
     # numpy counts the bits of the absolute value: so it gets the same bits as an unsigned integer.
     bits = np.asarray(x)
-    return np.bitwise_count(bits.view(f"u{bits.dtype.itemsize}"))
+    return np.bitwise_count(bits.view(f"u{bits.dtype.itemsize}")).astype(bits.dtype)
 
 
 FUNCTIONS: dict[str, Function] = {
