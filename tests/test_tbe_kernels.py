@@ -35,6 +35,15 @@ def test_a_kernel_is_batched(case):
         case.check([result[index] for result in results], element)
 
 
+@pytest.mark.parametrize("name", ["i0e", "i1e"])
+def test_a_scaled_bessel_function_is_scipys_everywhere(name):
+    far = np.logspace(-30, 38, 500)
+    x = np.concatenate([np.linspace(-60, 60, 4001), far, -far, [0, np.inf]]).astype("f4")
+    op = Custom(f"{FOLDER / 'bessel.py'}:bessel_{name}", lambda x: x, lambda x: x, func_type="tbe")
+    expected = getattr(scipy.special, name)(x.astype("f8"))
+    np.testing.assert_allclose(op(x), expected, rtol=2e-6, atol=2e-7)
+
+
 def test_a_bessel_function_is_scipys_in_all_its_forms():
     x = np.linspace(0.05, 60, 4001, dtype="f4")
     op = Custom(f"{FOLDER / 'bessel_y1.py'}:bessel_y1", lambda x: x, lambda x: x, func_type="tbe")
