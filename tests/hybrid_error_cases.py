@@ -44,6 +44,21 @@ VALUE_ERRORS: Rows = (
         "Functions are called by plain names, without a module: sqrt, exp, tanh.",
     ),
     (
+        "c[0] = «a[:2].sum»()",
+        "'a[:2].sum' is a method, and tensors have none in a kernel",
+        "Add up in a loop: s = 0.0, then s += x[i] for each i in range(x.shape[0]).",
+    ),
+    (
+        "c[0] = «a.mean»()",
+        "'a.mean' is a method, and tensors have none in a kernel",
+        "Add up in a loop, s += x[i], and divide by the number of elements, float32(n).",
+    ),
+    (
+        "c[0] = «a[0].item»()",
+        "'a[0].item' is a method, and tensors have none in a kernel",
+        "Write a loop over its elements.",
+    ),
+    (
         "c[0] = «sqr»(a[0])",
         "'sqr' is no function of the loop language",
         "Did you mean sqrt or rsqrt? A function of yours must stand above the kernel.",
@@ -123,8 +138,9 @@ VALUE_ERRORS: Rows = (
         (
             f"i = 0\n«while {test}»:\n    {body}",
             "the number of iterations of this 'while' has no bound that can be read off it",
-            f"Give it one: for _ in range(1000): if not ({test}): break. A while is bounded by "
-            "i < n if its body changes n nowhere, and i by one i += 1.",
+            "Give it one: write for _ in range(1000), and as its first line "
+            f"if not ({test}): break. A while is bounded by i < n if its body changes n nowhere, "
+            "and i by one i += 1.",
         )
         for test, body in [
             ("i < 3", "c[i] = 1.0"),
@@ -141,8 +157,8 @@ VALUE_ERRORS: Rows = (
     (
         "«while True»:\n    c[0] = 1.0\n    break",
         "the number of iterations of this 'while' has no bound that can be read off it",
-        "Give it one: for _ in range(1000). A while is bounded by i < n if its body changes n "
-        "nowhere, and i by one i += 1.",
+        "Give it one: write for _ in range(1000). A while is bounded by i < n if its body changes "
+        "n nowhere, and i by one i += 1.",
     ),
     (
         "i = 0\nwhile i < 3:\n    i += 1\nelse:\n    «c[0] = 1.0»",
@@ -198,7 +214,7 @@ VALUE_ERRORS: Rows = (
     (
         "c[0] = «a[0].shape»",
         "an attribute is only supported for a tensor",
-        "Write name.shape or name.dtype, with the name of a tensor.",
+        "A kernel takes no list of tensors: give it a parameter for each.",
     ),
     (
         "s = 1.0\nn = «s.shape»",

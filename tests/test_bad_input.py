@@ -566,7 +566,7 @@ CALLS = {
         errors.BuildError,
         "'x' is a list of tensors",
         "def multiply(x, y):",
-        "The loop language takes tensors one by one; TVM compute takes lists.",
+        "A kernel of loops takes tensors one by one: give it a parameter for each.",
     ),
     "an attribute of another name": (
         horner,

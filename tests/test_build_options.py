@@ -308,6 +308,12 @@ def test_a_missing_header_is_named_with_the_option() -> None:
     assert "Build(include_dirs=...)" in str(caught.value)
 
 
+def test_the_headers_of_jax_are_named_where_they_are() -> None:
+    text = '#include "xla/ffi/api/ffi.h"\n' + KERNEL.format(name="Map", value="1")
+    with pytest.raises(BuildError, match=r"Build\(include_dirs=jax.ffi.include_dir\(\)\)"):
+        run(msops.source(text, "Map"))
+
+
 def test_a_missing_library_is_named_with_the_option(folder: Path) -> None:
     folder.joinpath("libs").mkdir()
     build = msops.Build(libraries="nowhere", library_dirs="libs")

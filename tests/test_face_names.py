@@ -32,6 +32,10 @@ GENERAL = "dir(msops.ops) lists those that are here."
         (msops, "train", TRAINING),
         (msops, "load_checkpoint", TRAINING),
         (msops, "mint", "dir(msops) lists those that are here."),
+        (msops, "kernal", "Near names: kernel."),
+        (msops, "load_inline", "msops.source(text, name) is a kernel given as text."),
+        (msops, "ffi_call", "msops.source(text, name) is a kernel given as text."),
+        (msops, "defvjp", "or call op.def_vjp(fwd, bwd)."),
         # A name that is nearly there is a slip, whatever namespace it is in.
         (ops, "TBERegOps", "Near names: TBERegOp."),
         (nn, "SequentialCel", "Near names: SequentialCell."),

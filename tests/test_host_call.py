@@ -782,3 +782,16 @@ def test_an_op_that_is_called_inside_its_own_call_says_so() -> None:
     assert head == "Custom 'countdown' on CPU: its function raised RecursionError:"
     assert advice.startswith("An op cannot be called inside its own call: if the function calls")
     assert isinstance(caught.value.__cause__, RecursionError)
+
+
+def test_a_function_that_reads_a_traced_array_is_told_to_take_it_as_an_input() -> None:
+    def outer(x: jax.Array, w: jax.Array) -> jax.Array:
+        return Custom(lambda x: x * np.asarray(w), lambda x: x, lambda x: x)(x)
+
+    with pytest.raises(jax.errors.JaxRuntimeError) as caught:
+        jax.jit(outer)(jnp.ones(3), jnp.ones(3)).block_until_ready()
+    text = str(caught.value)
+    assert "its function raised TracerArrayConversionError:\n" in text
+    assert "x * np.asarray(w)" in text
+    assert "make it an input, as w in msops.pyfunc" in text
+    assert len(text.splitlines()) < 7

@@ -158,7 +158,8 @@ def test_advice_converts_to_the_floats_of_the_kernel() -> None:
             ArgumentTypeError,
             "the element in the return value should be either an input tensor or a tensor "
             "allocated by output_tensor, but gets name: d",
-            "Declare it with d = output_tensor(shape, dtype).",
+            "Declare it, d = output_tensor(shape, dtype), and write its elements, d[i] = value, in "
+            "a loop over i.",
         ),
         (
             "def k(a):\n    d = output_tensor(a.shape, a.dtype)\n    return «a»",
@@ -310,7 +311,7 @@ def test_a_kernel_is_a_def(func: Any, got: str) -> None:
             ((vector(),),),
             {"n": 1},
             "'a' is a list of tensors",
-            "The loop language takes tensors one by one; TVM compute takes lists.",
+            "A kernel of loops takes tensors one by one: give it a parameter for each.",
         ),
     ],
 )
@@ -321,6 +322,49 @@ def test_a_call_gives_every_parameter(
     with pytest.raises(BuildError) as error:
         specialise(func, *specs, attributes=attributes)
     assert said(error) == message_of("«def k(a, n):»", problem, remedy, head=1)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem", "remedy"),
+    [
+        (
+            np.ones(3, np.float32),
+            "'w' is an array from outside, which a kernel cannot read",
+            "Give the kernel a parameter w, and pass the array as an input.",
+        ),
+        (
+            None,
+            "'w' is None, which a kernel cannot read from outside",
+            "From outside, a kernel takes numbers and tuples of numbers.",
+        ),
+        (
+            1j,
+            "'w' is of type complex, which a kernel cannot read from outside",
+            "Pass the real and the imaginary part as two numbers.",
+        ),
+    ],
+)
+def test_a_value_from_outside_is_a_constant(value: Any, problem: str, remedy: str) -> None:
+    with pytest.raises(ArgumentValueError) as caught:
+        read(define("def k(a):\n    a[0] = a[0] * w\n    return a", w=value))
+    assert problem in str(caught.value)
+    assert str(caught.value).endswith(remedy)
+
+
+def test_a_reduction_of_numpy_is_a_loop() -> None:
+    with pytest.raises(ArgumentValueError, match="Add up in a loop, s"):
+        read(define("def k(a):\n    a[0] = np.mean(a)\n    return a", np=np))
+
+
+def test_an_extent_by_position_is_named() -> None:
+    func = define("def k(a, n):\n    c = output_tensor((n,), a.dtype)\n    return c")
+    with pytest.raises(BuildError, match=r"pass it by name, n=\.\.\.$"):
+        specialise(func, vector(), Spec((), "int32"))
+
+
+def test_a_method_is_no_kernel() -> None:
+    with pytest.raises(BuildError, match="A kernel is a function, not a method"):
+        specialise(define("def k(self, a):\n    return a"), vector())
 
 
 def test_carets_count_characters_in_indented_code() -> None:

@@ -17,6 +17,13 @@ _LEFT_OUT = {
     r".*\.(akg|topi|tvm)": (
         "A kernel for Custom(func_type='akg') has the names akg, topi and tvm without an import."
     ),
+    r"msops\.(ffi|ffi_call|load_inline|cuda|cuda_kernel|load|CppExtension|CUDAExtension)": (
+        'Write msops.cpp("file.cc:Function", out=lambda x: x), or "file.cu:Function" for CUDA; '
+        "msops.source(text, name) is a kernel given as text."
+    ),
+    r"msops\.(custom_vjp|custom_jvp|custom_gradient|defvjp|def_vjp|def_jvp|register_autograd)": (
+        "Pass bprop= to msops.cpp, msops.pyfunc or msops.kernel, or call op.def_vjp(fwd, bwd)."
+    ),
     r"msops\.numpy": "Use jax.numpy on arrays, or Tensors and msops.ops.",
     r"msops\.(train(\..*)?|Model|(save|load)_checkpoint|load_param_into_net)": (
         "msops has no training loop and no checkpoints: write the loop with value_and_grad and "
@@ -31,7 +38,7 @@ _LEFT_OUT = {
 
 def near_names(name: str, names: Iterable[str]) -> list[str]:
     """Returns the public names that `name` may have been meant as."""
-    public = [known for known in names if not known.startswith("_")]
+    public = {known for known in names if not known.startswith("_")}
     return difflib.get_close_matches(name, public, n=3, cutoff=_NEAR)
 
 

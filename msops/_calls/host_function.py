@@ -10,6 +10,7 @@ import functools
 import inspect
 import itertools
 import logging
+import os
 import traceback
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -38,6 +39,16 @@ _READ_ONLY_ADVICE = (
 # JAX cannot call a program that is being called; its own text lists all settings of the program.
 _RECURSION_ADVICE = (
     "An op cannot be called inside its own call: if the function calls its op, have it call itself."
+)
+
+_OF_TRACERS = (
+    jax.errors.ConcretizationTypeError,
+    jax.errors.TracerArrayConversionError,
+    jax.errors.UnexpectedTracerError,
+)
+_TRACER_ADVICE = (
+    "An array of a function that JAX transforms has no value yet where another function reads it: "
+    "make it an input, as w in msops.pyfunc(lambda x, w: x * w, out=...)(x, w)."
 )
 
 
@@ -232,6 +243,9 @@ class HostFunction:
             if "Recursively calling jit" in raised:  # followed by a list of JAX's settings
                 raised = "RecursionError"
             remedy = f"{_RECURSION_ADVICE} {remedy}"
+        elif isinstance(error, _OF_TRACERS):
+            # Pages of text about JAX's own functions follow.
+            raised, remedy = type(error).__name__, f"{_TRACER_ADVICE} {remedy}"
         elif "read-only" in raised:
             remedy = _READ_ONLY_ADVICE
         return KernelError.explained(
@@ -342,6 +356,10 @@ def _structure_of(value: Any) -> str:
 def _traceback_text(error: BaseException) -> str:
     """Returns the traceback from the author's function on."""
     own = error.__traceback__.tb_next if error.__traceback__ else None
+    if isinstance(error, _OF_TRACERS):
+        of_jax = os.path.dirname(jax.__file__)
+        frames = [one for one in traceback.extract_tb(own) if not one.filename.startswith(of_jax)]
+        return "".join(traceback.format_list(frames)).rstrip()
     return "".join(traceback.format_exception(type(error), error, own)).rstrip()
 
 

@@ -359,6 +359,6 @@ def _batched(
 
 
 _REMEDIES: Mapping[str, str] = {
-    "unwritten": "It reads as 0 here, and as anything in AKG; write it first.",
+    "unwritten": "It reads as 0; write it first.",
     "hint": "The loop runs in order; leave the keyword out, or remove the dependence.",
 }

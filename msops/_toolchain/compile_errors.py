@@ -114,6 +114,12 @@ def _kind(line: str) -> str:
 def _advice(output: str, command: tuple[str, ...]) -> str:
     """Returns what to do about a header or a library that is missing; nothing if none is."""
     header = _MISSING_HEADER.search(output)
+    if header is not None and (header[1] or header[2]).startswith("xla/ffi/"):
+        return (
+            "Name JAX's headers: Build(include_dirs=jax.ffi.include_dir()). A kernel of msops "
+            "needs none, but has the arguments (nparam, params, ndims, shapes, dtypes, stream, "
+            "extra)."
+        )
     if header is not None:
         return (
             f"Install what {header[1] or header[2]} comes with, or name its folder with "

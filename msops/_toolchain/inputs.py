@@ -70,5 +70,5 @@ def _remedy_for_missing(path: Path) -> str:
         return f"There is no folder {path.parent} either; relative paths start at {os.getcwd()}."
     near = difflib.get_close_matches(path.name, names, n=3)
     if near:
-        return f"That folder has {' and '.join(near)}."
+        return f"That folder has {', '.join(near)}."
     return f"Check the path; relative paths start at {os.getcwd()}."

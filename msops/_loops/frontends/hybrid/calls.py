@@ -54,6 +54,20 @@ _ADVICE = {
     "print": "To print, run the kernel as Python, on numpy arrays: op.__wrapped__(np.ones(3)).",
     "sum": "Add up in a loop: s = 0.0, then s += x[i] for each i in range(x.shape[0]).",
 }
+# What methods of arrays are here.
+_METHODS = {
+    "sum": _ADVICE["sum"],
+    "mean": "Add up in a loop, s += x[i], and divide by the number of elements, float32(n).",
+    "prod": "Multiply in a loop: p = 1.0, then p *= x[i] for each i in range(x.shape[0]).",
+    **dict.fromkeys(
+        ("max", "argmax"), "Search in a loop: m = x[0], then m = max(m, x[i]) for each i."
+    ),
+    **dict.fromkeys(
+        ("min", "argmin"), "Search in a loop: m = x[0], then m = min(m, x[i]) for each i."
+    ),
+    "astype": "Convert an element: float32(x[i]).",
+    "copy": "Copy in a loop: y[i] = x[i].",
+}
 
 
 def is_declaration(value: ast.expr) -> bool:
@@ -81,11 +95,19 @@ def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
                 f"Write {ast.unparse(node.func)}.type(value), as with numpy, or name the dtype: "
                 "float32(value).",
             )
+        if _is_method(node.func, rules):
+            raise rules.report.value_error(
+                node.func,
+                f"'{ast.unparse(node.func)}' is a method, and tensors have none in a kernel",
+                _METHODS.get(name, "Write a loop over its elements."),
+            )
         known = name if name in INTRINSICS else ", ".join(_near(name)) or "sqrt, exp, tanh"
         raise rules.report.value_error(
             node.func,
             f"'{ast.unparse(node.func)}' cannot be called in a kernel",
-            f"Functions are called by plain names, without a module: {known}.",
+            _METHODS[name]
+            if name in _METHODS and name not in INTRINSICS
+            else f"Functions are called by plain names, without a module: {known}.",
         )
     name = node.func.id
     row = INTRINSICS.get(name)
@@ -122,6 +144,16 @@ def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
             "Pass func_type='akg', whose dialect takes them." if extra else _nested(node),
         )
     return row
+
+
+def _is_method(function: ast.expr, rules: Rules) -> bool:
+    """Returns whether what is called is a method of a tensor, and no function of a module."""
+    match function:
+        case ast.Attribute(value=ast.Name(id=owner), attr=name):
+            return name in _METHODS and owner not in rules.outside
+        case ast.Attribute(value=ast.Subscript()):
+            return True
+    return False
 
 
 def _advice(name: str, near: Sequence[str], rules: Rules) -> str:

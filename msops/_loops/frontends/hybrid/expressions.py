@@ -119,8 +119,17 @@ def constant_int(
     raise t.report.build_error(
         node,
         f"{what} must be an integer constant; got '{ast.unparse(node)}', {describe(value)}",
-        remedy,
+        _by_name(t, value) or remedy,
     )
+
+
+def _by_name(t: Translation, value: Value) -> str:
+    """Returns what to do about a number that a call gives by position; nothing for other values."""
+    parameters = {symbol.name for symbol in t.values if symbol.kind == "parameter"}
+    name = value.buffer.name if isinstance(value, WholeTensor) and not value.buffer.shape else ""
+    if name not in parameters:
+        return ""
+    return f"By position a number is an input, whose value is data: pass it by name, {name}=..."
 
 
 def _attribute(t: Translation, node: ast.expr, owner: Value, attribute: str) -> Value:

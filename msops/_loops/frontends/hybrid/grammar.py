@@ -146,7 +146,9 @@ def _check_attribute(node: ast.Attribute, rules: Rules) -> list[ast.AST]:
         raise rules.report.value_error(
             node,
             "an attribute is only supported for a tensor",
-            "Write name.shape or name.dtype, with the name of a tensor.",
+            "A kernel takes no list of tensors: give it a parameter for each."
+            if isinstance(node.value, ast.Subscript)
+            else "Write name.shape or name.dtype, with the name of a tensor.",
         )
     if node.attr not in ("shape", "dtype"):
         raise rules.report.value_error(

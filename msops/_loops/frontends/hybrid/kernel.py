@@ -26,6 +26,11 @@ from msops._loops.frontends.spec import Spec
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Const, Kernel
 
+_METHOD = (
+    "A kernel is a function, not a method: define it outside the class, and pass it the arrays and "
+    "numbers that it needs of the object."
+)
+
 
 @dataclass(frozen=True, eq=False)
 class HybridKernel:
@@ -77,7 +82,9 @@ class HybridKernel:
                 definition,
                 f"the kernel has the parameters ({', '.join(parameters)}); it is called with "
                 f"{len(inputs)} tensor{'s' * (len(inputs) != 1)}{attribute_text}",
-                f"Pass an array for {missing[0]}, or its value by name, {missing[0]}=..."
+                _METHOD
+                if missing and parameters[0] in ("self", "cls")
+                else f"Pass an array for {missing[0]}, or its value by name, {missing[0]}=..."
                 if missing
                 else "Pass an array for each tensor, in order; the parameters after them are "
                 "attributes.",
@@ -87,7 +94,7 @@ class HybridKernel:
                 raise report.build_error(
                     definition,
                     f"'{name}' is a list of tensors",
-                    "The loop language takes tensors one by one; TVM compute takes lists.",
+                    "A kernel of loops takes tensors one by one: give it a parameter for each.",
                 )
         return dict(zip(parameters, [*inputs, *(given[name] for name in constants)], strict=True))
 
@@ -176,7 +183,7 @@ def read_hybrid(
     check_grammar(source.definition, rules)
     rewritten = rewrite(source, rules)
     definition, captured = rewritten.source.definition, rewritten.captured
-    names = resolve_names(definition, captured, dialect, report)
+    names = resolve_names(definition, captured, rules)
     return HybridKernel(
         rewritten.source, names, captured, defaults_of(function), rewritten.from_others
     )

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from msops._loops.frontends.hybrid.calls import is_declaration
+from msops._loops.frontends.hybrid.calls import Rules, is_declaration
 from msops._loops.frontends.hybrid.statement_forms import parameter_names, returned_names
 from msops._loops.frontends.hybrid.syntax import EarlyName
 from msops._loops.frontends.reporting import Reporter
@@ -63,22 +63,22 @@ class ResolvedNames:
 
 
 def resolve_names(
-    definition: ast.FunctionDef, captured: Mapping[str, Any], dialect: str, report: Reporter
+    definition: ast.FunctionDef, captured: Mapping[str, Any], rules: Rules
 ) -> ResolvedNames:
     """Finds what each name of a kernel means.
 
     Args:
       definition: a kernel that passed `check_grammar`.
-      captured: values from outside the function, by name.
-      dialect: "akg" or "hybrid"; the latter wants every output returned.
-      report: makes the errors.
+      captured: constants from outside the function, by name.
+      rules: what it is checked against; the dialect "hybrid" wants every output returned.
 
     Raises:
       ArgumentValueError, ArgumentTypeError: a name is not declared, is used out of its scope, or
         is not one that may be assigned or returned.
     """
-    resolver = _Resolver(report, captured, _assigned_names(definition))
-    return resolver.function(definition, dialect)
+    local_names = _assigned_names(definition)
+    resolver = _Resolver(rules.report, captured, rules.outside, local_names)
+    return resolver.function(definition, rules.dialect)
 
 
 def _assigned_names(definition: ast.FunctionDef) -> set[str]:
@@ -94,6 +94,7 @@ def _assigned_names(definition: ast.FunctionDef) -> set[str]:
 class _Resolver:
     report: Reporter
     captured: Mapping[str, Any]
+    outside: Mapping[str, Any]
     local_names: set[str]
     symbols: dict[ast.Name, ScopedName] = field(default_factory=dict)
     blocks: dict[int, Path] = field(default_factory=dict)
@@ -244,16 +245,21 @@ class _Resolver:
         if symbol is None and name in self.captured and name not in self.local_names:
             symbol = self.latest[name] = ScopedName(name, "captured")
         if symbol is None:
-            raise self.report.value_error(
-                node,
-                f"an undeclared variable: {name}",
-                "Assign it first, or declare a result by output_tensor. From outside, a kernel "
-                "takes numbers and tuples of numbers by name; an array is an input."
-                if name not in self.local_names
-                else "Assign it before it is read.",
-            )
+            raise self.undeclared(node)
         self.use(node, symbol)
         return symbol
+
+    def undeclared(self, node: ast.Name) -> Exception:
+        name = node.id
+        problem, remedy = f"an undeclared variable: {name}", "Assign it before it is read."
+        if name not in self.local_names:
+            remedy = (
+                "Assign it first, or declare a result by output_tensor. From outside, a kernel "
+                "takes numbers and tuples of numbers by name; an array is an input."
+            )
+            if name in self.outside:
+                problem, remedy = _unreadable(name, self.outside[name])
+        return self.report.value_error(node, problem, remedy)
 
     def attribute(self, node: ast.Attribute) -> None:
         # The value of a helper's parameter may be any expression.
@@ -291,7 +297,8 @@ class _Resolver:
                     node,
                     "the element in the return value should be either an input tensor or a "
                     f"tensor allocated by output_tensor, but gets name: {node.id}",
-                    f"Declare it with {node.id} = output_tensor(shape, dtype).",
+                    f"Declare it, {node.id} = output_tensor(shape, dtype), and write its elements, "
+                    f"{node.id}[i] = value, in a loop over i.",
                 )
             if results.count(symbol) > 1:
                 raise self.report.value_error(
@@ -310,6 +317,20 @@ class _Resolver:
                     f"{symbol.name}",
                     "Return it too, or declare it with allocate().",
                 )
+
+
+def _unreadable(name: str, value: Any) -> tuple[str, str]:
+    """Returns what is wrong with a value from outside that is no constant, and what to do."""
+    if hasattr(value, "shape") and hasattr(value, "dtype"):
+        return (
+            f"'{name}' is an array from outside, which a kernel cannot read",
+            f"Give the kernel a parameter {name}, and pass the array as an input.",
+        )
+    remedy = "From outside, a kernel takes numbers and tuples of numbers."
+    if isinstance(value, complex):
+        remedy = "Pass the real and the imaginary part as two numbers."
+    what = "None" if value is None else f"of type {type(value).__name__}"
+    return f"'{name}' is {what}, which a kernel cannot read from outside", remedy
 
 
 def _common(one: Path, other: Path) -> Path:

@@ -114,14 +114,12 @@ def check_while(node: ast.While, rules: Rules) -> list[ast.AST]:
     if iterations(node) is None:
         # Of `while True`, the breaks in the body are all that ends it.
         test = ast.unparse(node.test) if not isinstance(node.test, ast.Constant) else None
-        instead = (
-            f"for _ in range(1000): if not ({test}): break" if test else "for _ in range(1000)"
-        )
+        ends = f", and as its first line if not ({test}): break" if test else ""
         raise rules.report.value_error(
             node,
             "the number of iterations of this 'while' has no bound that can be read off it",
-            f"Give it one: {instead}. A while is bounded by i < n if its body changes n nowhere, "
-            "and i by one i += 1.",
+            f"Give it one: write for _ in range(1000){ends}. A while is bounded by i < n if its "
+            "body changes n nowhere, and i by one i += 1.",
         )
     _check_no_else(node, rules)
     return [node.test, *node.body]
