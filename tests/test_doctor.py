@@ -40,6 +40,7 @@ def test_a_machine_that_runs_these_tests_is_well(capsys: pytest.CaptureFixture[s
         "pyfunc",
         "tbe",
     }
+    assert "opcheck" in lines["crashes"]
     assert list(lines)[-1] == "All well."
 
 

@@ -149,6 +149,23 @@ def test_links_to_files_of_the_repository_become_links_between_pages() -> None:
     assert shown == "[a](loop_compiler.md) [b](../install.md)"
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "segmentation fault",
+        "segfault",
+        "out of bounds",
+        "nan",
+        "vmap is slow",
+        "rebuil",
+        "multiple",
+    ],
+)
+def test_a_heading_of_the_questions_has_what_is_searched_for(words: str) -> None:
+    headings = re.findall("^## (.+)$", (DOCS / "guides" / "faq.md").read_text(), re.M)
+    assert any(words in heading.lower().replace("`", "") for heading in headings)
+
+
 def test_the_changelog_is_short_and_is_not_searched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,10 @@ def _negate_by_loops(x):  # type: ignore[no-untyped-def]
     return y
 
 
+_IF_A_KERNEL_CRASHES = (
+    "crashes      msops.testing.opcheck(op, *inputs) names what a C++ kernel reads or writes "
+    "outside its arrays"
+)
 _NO_DEVICE = "no device; to compile for one elsewhere, set MSOPS_CUDA_ARCH, sm_90 say"
 
 
@@ -127,6 +131,7 @@ def main(libraries: Sequence[Path] = ()) -> int:
                 kind = "" if isinstance(error, MsopsError) else f"{type(error).__name__}: "
                 head, *rest = f"{kind}{error}".splitlines()
                 print("\n".join([f"{name:12} {verdict}: {head}", *(f"{'':13}{x}" for x in rest)]))
+    print(_IF_A_KERNEL_CRASHES)
     print(f"{amiss} amiss" if amiss else "All well.")
     return amiss
 

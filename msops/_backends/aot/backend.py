@@ -220,6 +220,11 @@ class AotBackend(OpaqueBackend["AotSource | NamedOperator", AotKernel]):
             )
         return super().lower(kernel, request, lowering, operands)
 
+    def explain(self, kernel: AotKernel, request: Request) -> str:
+        """Says that the kernel runs as it is, and who finds out why it ends the process."""
+        advice = "If it crashes, msops.testing.opcheck names the access outside its arrays."
+        return f"{super().explain(kernel, request)}\n{advice}"
+
     def division(self, kernel: AotKernel, request: Request) -> Division:
         """Returns "parts" where the library itself runs; host callbacks take whole arrays."""
         by_host = request.platform != "cpu" and request.options.host
