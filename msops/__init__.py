@@ -40,10 +40,17 @@ if TYPE_CHECKING:
     from msops._custom.short_forms import cpp as cpp
     from msops._custom.short_forms import kernel as kernel
     from msops._custom.short_forms import pyfunc as pyfunc
+    from msops._face.gradients import get_grad as get_grad
     from msops._face.gradients import grad as grad
     from msops._face.gradients import value_and_grad as value_and_grad
     from msops._face.jit import jit as jit
     from msops._face.jit_config import JitConfig as JitConfig
+    from msops._face.transformations import jacfwd as jacfwd
+    from msops._face.transformations import jacrev as jacrev
+    from msops._face.transformations import jvp as jvp
+    from msops._face.transformations import recompute as recompute
+    from msops._face.transformations import vjp as vjp
+    from msops._face.transformations import vmap as vmap
 
 
 def load_ipython_extension(shell: object) -> None:
@@ -63,17 +70,24 @@ _LATER = {
     "cpp": "msops._custom.short_forms",
     "export_checks": "msops._calls.exporting",
     "extension": "msops.extension",
+    "get_grad": "msops._face.gradients",
     "grad": "msops._face.gradients",
+    "jacfwd": "msops._face.transformations",
+    "jacrev": "msops._face.transformations",
     "jit": "msops._face.jit",
+    "jvp": "msops._face.transformations",
     "kernel": "msops._custom.short_forms",
     "lang": "msops.lang",
     "nn": "msops.nn",
     "ops": "msops.ops",
     "pyfunc": "msops._custom.short_forms",
+    "recompute": "msops._face.transformations",
     "register_ffi_targets": "msops._calls.exporting",
     "tbe": "msops.tbe",
     "testing": "msops.testing",
     "value_and_grad": "msops._face.gradients",
+    "vjp": "msops._face.transformations",
+    "vmap": "msops._face.transformations",
 }
 __getattr__ = missing_names(__name__, _LATER)
 

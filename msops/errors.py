@@ -3,7 +3,8 @@
     MsopsError
     |-- ArgumentError            a wrong argument, option or name
     |   |-- ArgumentTypeError      also a TypeError
-    |   `-- ArgumentValueError     also a ValueError
+    |   |-- ArgumentValueError     also a ValueError
+    |   `-- ArgumentRuntimeError   also a RuntimeError
     |-- OpInfoError              op info that is malformed, or that a call does not match
     |   |-- OpInfoTypeError        also a TypeError
     |   `-- OpInfoValueError       also a ValueError
@@ -49,6 +50,10 @@ class ArgumentTypeError(ArgumentError, TypeError):
 
 class ArgumentValueError(ArgumentError, ValueError):
     """An argument has a value msops cannot use."""
+
+
+class ArgumentRuntimeError(ArgumentError, RuntimeError):
+    """An argument has a value for which MindSpore raises RuntimeError."""
 
 
 class OpInfoError(MsopsError):

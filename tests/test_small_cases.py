@@ -30,6 +30,15 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "needs_input_grad in forward": "MindSpore counts every Tensor, outside of gradients, too",
         "in ms.jit": "MindSpore runs it in PYNATIVE_MODE only",
     },
+    "transformations": {
+        "get_grad of one gradient": "MindSpore returns its first entry",
+        "sens is missing": "MindSpore has an IndexError of its own code",
+        "jacrev by True": "True is no position",
+        "recompute runs it again": "JAX traces the block once",
+        "saved_tensors_hooks": "refused: JAX chooses what is kept",
+        "saved_tensors_hooks without a gradient": "refused: JAX chooses what is kept",
+        "saved_tensors_hooks that change nothing": "refused: JAX chooses what is kept",
+    },
 }
 """Where msops differs on purpose, and why."""
 

@@ -29,6 +29,22 @@ _LEFT_OUT = {
         "msops has no training loop and no checkpoints: write the loop with value_and_grad and "
         "optax, and save arrays with numpy.savez or orbax."
     ),
+    r"msops\.mint(\..*)?": (
+        "Use msops.ops on Tensors, or jax.numpy on arrays: mint has the same functions under the "
+        "names of another library."
+    ),
+    r"msops\.saved_tensors_hooks": (
+        "JAX chooses what a gradient keeps, and jax.checkpoint changes that: its policy says what "
+        "is kept, computed again, or offloaded to the host."
+    ),
+    r"msops\.(.*\.)?(MsDispatchMode|_?ms_dispatch\w*)": (
+        "JAX has no dispatch of operators to intercept: jax.make_jaxpr(f)(x) lists those of a "
+        "function, for a program that evaluates them in its own way."
+    ),
+    r"msops\.(.*\.)?register_(custom_(pass|backend)|op_(infer|wrapper))|msops\.graph": (
+        "The program is XLA's, not MindSpore's graph: rewrite the function as a jaxpr "
+        "(jax.make_jaxpr), or make one operator of the subgraph by msops.Custom."
+    ),
     r"msops\.nn\..*|msops\.dataset|.*\binitializer": (
         "msops has no layers, losses, optimizers, initializers or datasets: use flax, optax and "
         "numpy, or write it with msops.ops."

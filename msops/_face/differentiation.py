@@ -21,7 +21,12 @@ from msops._face.compiled import Compiled, is_array, pack, unpack
 from msops._face.leaves import differentiated_by
 from msops._face.parameter import Frame, Parameter
 from msops._face.tensor import Tensor, with_hooks, wrap
-from msops.errors import ArgumentValueError, GradientTypeError, GradientValueError
+from msops.errors import (
+    ArgumentRuntimeError,
+    ArgumentValueError,
+    GradientTypeError,
+    GradientValueError,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +38,7 @@ class GradientRequest:
       positions: arguments to differentiate; None means all arguments that are arrays.
       weights: Parameters to differentiate.
       has_aux: whether all outputs but the first are passed through.
-      has_sens: whether the last argument is the cotangent.
+      has_sens: whether the last argument, or one named sens, is the cotangent.
     """
 
     who: str
@@ -53,7 +58,7 @@ def _chosen(request: GradientRequest, args: tuple[Any, ...]) -> list[int]:
         return [n for n, arg in enumerate(args) if any(map(is_array, jax.tree.leaves(arg)))]
     for position in request.positions:
         if position >= len(args):
-            raise ArgumentValueError.explained(
+            raise ArgumentRuntimeError.explained(
                 request.who,
                 f"grad_position {position} was asked for; the call has {len(args)} "
                 "positional argument(s)",
@@ -75,11 +80,15 @@ def differentiate(
     """Returns the value of ``fn(*args)``, the arguments' gradients and the weights' gradients."""
     sens: Any = None
     if request.has_sens:
-        if not args:
+        kwargs = dict(kwargs)
+        if "sens" in kwargs:
+            sens = kwargs.pop("sens")
+        elif args:
+            args, sens = args[:-1], args[-1]
+        else:
             raise ArgumentValueError.explained(
                 request.who, "expected sens as the last argument; got none", "Pass it."
             )
-        args, sens = args[:-1], args[-1]
     positions = _chosen(request, args)
     leaves, structure = jax.tree_util.tree_flatten([_plain(args[n]) for n in positions])
     floats = [n for n, leaf in enumerate(leaves) if _is_float(leaf)]

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from msops._base.missing_names import missing_names
 from msops._custom.custom import Custom
 from msops._custom.kernel import kernel, ms_hybrid, ms_kernel
-from msops._face.gradients import GradOperation, grad, value_and_grad
+from msops._face.gradients import GradOperation, get_grad, grad, value_and_grad
+from msops._face.transformations import jacfwd, jacrev, jvp, vjp, vmap
 from msops._op_info import (
     AiCPURegOp,
     AkgAscendRegOp,
@@ -60,7 +61,11 @@ __all__ = [
     "composite",
     "custom_info_register",
     "functional",
+    "get_grad",
     "grad",
+    "jacfwd",
+    "jacrev",
+    "jvp",
     "kernel",
     "ms_hybrid",
     "ms_kernel",
@@ -69,6 +74,8 @@ __all__ = [
     "prim_attr_register",
     "primitive",
     "value_and_grad",
+    "vjp",
+    "vmap",
     *FUNCTIONS,
     *PRIMITIVES,
 ]

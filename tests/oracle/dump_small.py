@@ -10,10 +10,11 @@ them. The value of a case is that of the cell's last expression; names of earlie
 
 import ast
 import json
-import linecache
 import pathlib
 import re
 import sys
+import tempfile
+import types
 
 import numpy as np
 
@@ -27,11 +28,10 @@ def cells(path):
     yield from zip(rest[::2], rest[1::2], strict=True)
 
 
-def run(name, code, names):
-    """Runs a cell; returns the value of its last expression."""
-    # Compilers ask for the source of functions.
-    file = f"{name}.py"
-    linecache.cache[file] = len(code), None, code.splitlines(keepends=True), file
+def run(code, names, folder):
+    """Runs a cell as a file of a folder; returns the value of its last expression."""
+    file = folder / f"cell{len(list(folder.iterdir()))}.py"
+    file.write_text(code)
     body = ast.parse(code).body
     last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
     exec(compile(ast.Module(body, []), file, "exec"), names)
@@ -54,20 +54,24 @@ def described(value, tensor):
 
 def answers(module, path):
     """Returns the answer to each case of a file: a description, or the error's classes."""
-    names = {"__name__": "small_cases"}
+    # MindSpore's compiler looks for the source of functions in the file of their module.
+    cases = sys.modules["small_cases"] = types.ModuleType("small_cases")
+    cases.__file__ = str(path)
     found = {}
-    for name, code in cells(path):
-        try:
-            value = run(name, code, names)
-            found[name] = described(value, module.Tensor)
-        except Exception as error:
-            if not name:
-                raise
-            found[name] = {"error": [kind.__name__ for kind in type(error).__mro__]}
-            print(f"{path.stem}, {name}: {type(error).__name__}: {error}"[:300], file=sys.stderr)
-        finally:
-            module.set_context(mode=module.PYNATIVE_MODE)
-    del found[""]
+    with tempfile.TemporaryDirectory() as folder:
+        for name, code in cells(path):
+            try:
+                value = run(code, vars(cases), pathlib.Path(folder))
+                found[name] = described(value, module.Tensor)
+            except Exception as error:
+                if not name:
+                    raise
+                found[name] = {"error": [kind.__name__ for kind in type(error).__mro__]}
+                text = f"{path.stem}, {name}: {type(error).__name__}: {error}"
+                print(text[:300], file=sys.stderr)
+            finally:
+                module.set_context(mode=module.PYNATIVE_MODE)
+    del found[""], sys.modules["small_cases"]
     return found
 
 
