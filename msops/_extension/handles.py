@@ -134,7 +134,9 @@ class Handle:
                 f"there is no data yet behind the tensor of shape {self.shape}, because a "
                 "function is being traced",
                 "Read and write data in LaunchKernel of a PyboostRunner, which runs with the "
-                "program; outside it use operators (CustomLaunchAclnn, methods of ms::Tensor).",
+                "program, or in ms::DispatchKernel, with the tensors named by ms::TensorToDevice "
+                "and ms::TensorAllocate; outside use operators (CustomLaunchAclnn, methods of "
+                "ms::Tensor).",
             )
         return np.asarray(self.content)
 

@@ -1,4 +1,4 @@
-"""Operators that are methods of ``ms::Tensor``, and the functions that make tensors."""
+"""Operators that are methods of ``ms::Tensor`` or functions, and what makes tensors."""
 
 from __future__ import annotations
 
@@ -125,12 +125,23 @@ def repeat_interleave(array: Any, repeats: Any, dim: int | None, output_size: in
     return jnp.repeat(array, repeats, axis=axis, total_repeat_length=output_size)
 
 
+def pyboost(array: Any, function: str, aclnn: str, *arguments: Any) -> Any:
+    """Serves the functions of ``mindspore::kernel::pyboost``: operators of aclnn, by value."""
+    from msops._ascend.aclnn import lookup
+
+    operator = lookup(aclnn, f"kernel::pyboost::{function}")
+    rest = [each.array if isinstance(each, Handle) else each for each in arguments]
+    (result,) = operator([array, *rest], None)
+    return result
+
+
 _METHODS: dict[str, Callable[..., Any]] = {
     "cast": cast,
     "chunk": chunk,
     "contiguous": contiguous,
     "flatten": flatten,
     "index_select": index_select,
+    "pyboost": pyboost,
     "repeat": repeat,
     "repeat_interleave": repeat_interleave,
     "reshape": reshape,

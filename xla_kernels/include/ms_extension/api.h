@@ -20,6 +20,7 @@
 #pragma GCC optimize("O1")
 #endif
 
+#include "msops_extension/dispatch.h"
 #include "msops_extension/function.h"
 #include "msops_extension/launch.h"
 #include "msops_extension/log.h"

@@ -31,9 +31,13 @@ template <typename Type>
 struct IsOptional : std::false_type {};
 template <typename Type>
 struct IsOptional<std::optional<Type>> : std::true_type {};
+template <typename Type>
+struct IsFlagged : std::false_type {};
+template <typename Type>
+struct IsFlagged<std::pair<Type, bool>> : std::true_type {};
 
 // An argument of LAUNCH_ACLNN as a Python object; needs the GIL. It is a tensor, a number, text, a
-// vector or an optional of these.
+// vector or an optional of these, or a pair of one and a flag, which is for Ascend.
 template <typename Type>
 py::object Argument(const Type& value) {
   if constexpr (std::is_same_v<Type, ms::Tensor>) {
@@ -43,6 +47,8 @@ py::object Argument(const Type& value) {
     return pointer ? pointer->ToPython() : py::none();
   } else if constexpr (IsOptional<Type>::value) {
     return value ? Argument(*value) : py::none();
+  } else if constexpr (IsFlagged<Type>::value) {
+    return Argument(value.first);
   } else if constexpr (IsVector<Type>::value) {
     std::vector<py::object> items;
     for (const auto& item : value) {

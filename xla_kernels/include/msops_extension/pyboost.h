@@ -1,5 +1,5 @@
 // pyboost.h: how kernels of MindSpore 2.6 launch operators step by step: OpRunner, PyBoostUtils,
-// PyBoostDeviceTask; and operators as functions.
+// PyBoostDeviceTask; and operators as functions, those of aclnn.
 //
 // Where MindSpore queues a task, finds memory and a stream, here all of that is JAX's: the steps in
 // between do nothing, and a task runs when it is dispatched.
@@ -9,8 +9,10 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "msops_extension/launch.h"
 
@@ -97,13 +99,20 @@ struct PyBoostUtils {
   }
 };
 
-// Operators of one tensor whose results have its shape and dtype.
-#define MSOPS_PYBOOST_UNARY(function, aclnn_api)                             \
-  inline tensor::TensorPtr function(const tensor::TensorPtr& x) {            \
-    MS_EXCEPTION_IF_NULL(x);                                                 \
-    auto out = std::make_shared<tensor::Tensor>(x->data_type(), x->shape()); \
-    custom::CustomLaunchAclnn(#aclnn_api, {x}, {out});                       \
-    return out;                                                              \
+// Returns what an operator of aclnn makes of a tensor and more arguments.
+template <typename... Arguments>
+tensor::TensorPtr Compute(const char* function, const char* aclnn_api, const tensor::TensorPtr& x,
+                          const Arguments&... arguments) {
+  using namespace msops::extension;
+  MS_EXCEPTION_IF_NULL(x);
+  const Gil gil;
+  return FromHandle(Ask(kMsopsMethod, {Text("pyboost"), x->ToPython(), Text(function),
+                                       Text(aclnn_api), Argument(arguments)...}));
+}
+
+#define MSOPS_PYBOOST_UNARY(function, aclnn_api)                  \
+  inline tensor::TensorPtr function(const tensor::TensorPtr& x) { \
+    return Compute(#function, #aclnn_api, x);                     \
   }
 MSOPS_PYBOOST_UNARY(abs, aclnnAbs)
 MSOPS_PYBOOST_UNARY(ceil, aclnnCeil)
@@ -123,6 +132,66 @@ MSOPS_PYBOOST_UNARY(sin, aclnnSin)
 MSOPS_PYBOOST_UNARY(sqrt, aclnnSqrt)
 MSOPS_PYBOOST_UNARY(tanh, aclnnTanh)
 #undef MSOPS_PYBOOST_UNARY
+
+inline tensor::TensorPtr add(const tensor::TensorPtr& x, const tensor::TensorPtr& y) {
+  return Compute("add", "aclnnAdd", x, y, int64_t{1});
+}
+inline tensor::TensorPtr sub(const tensor::TensorPtr& x, const tensor::TensorPtr& y) {
+  return Compute("sub", "aclnnSub", x, y, int64_t{1});
+}
+
+#define MSOPS_PYBOOST_BINARY(function, aclnn_api)                                             \
+  inline tensor::TensorPtr function(const tensor::TensorPtr& x, const tensor::TensorPtr& y) { \
+    return Compute(#function, #aclnn_api, x, y);                                              \
+  }
+MSOPS_PYBOOST_BINARY(mul, aclnnMul)
+MSOPS_PYBOOST_BINARY(div, aclnnDiv)
+MSOPS_PYBOOST_BINARY(maximum, aclnnMaximum)
+MSOPS_PYBOOST_BINARY(minimum, aclnnMinimum)
+MSOPS_PYBOOST_BINARY(matmul_ext, aclnnMatmul)
+MSOPS_PYBOOST_BINARY(mm_ext, aclnnMm)
+MSOPS_PYBOOST_BINARY(bmm_ext, aclnnBatchMatMul)
+#undef MSOPS_PYBOOST_BINARY
+
+inline tensor::TensorPtr transpose(const tensor::TensorPtr& x, const std::vector<int64_t>& dims) {
+  return Compute("transpose", "aclnnPermute", x, dims);
+}
+
+// The tensor with its last two axes swapped, if the flag says so.
+inline tensor::TensorPtr Turned(const tensor::TensorPtr& x, const BoolImmPtr& flag) {
+  MS_EXCEPTION_IF_NULL(x);
+  MS_EXCEPTION_IF_NULL(flag);
+  const size_t rank = x->shape().size();
+  if (!flag->value() || rank < 2) return x;
+  std::vector<int64_t> dims(rank);
+  std::iota(dims.begin(), dims.end(), 0);
+  std::swap(dims[rank - 2], dims[rank - 1]);
+  return transpose(x, dims);
+}
+
+// The product of two matrices.
+inline tensor::TensorPtr matmul(const tensor::TensorPtr& x, const tensor::TensorPtr& y,
+                                const BoolImmPtr& transpose_a, const BoolImmPtr& transpose_b) {
+  return Compute("matmul", "aclnnMm", Turned(x, transpose_a), Turned(y, transpose_b));
+}
+
+// Products of matrices; the axes before the last two broadcast.
+inline tensor::TensorPtr batch_mat_mul(const tensor::TensorPtr& x, const tensor::TensorPtr& y,
+                                       const BoolImmPtr& transpose_a,
+                                       const BoolImmPtr& transpose_b) {
+  return Compute("batch_mat_mul", "aclnnMatmul", Turned(x, transpose_a), Turned(y, transpose_b));
+}
+
+inline tensor::TensorPtr cast(const tensor::TensorPtr& x, const Int64ImmPtr& dtype) {
+  MS_EXCEPTION_IF_NULL(dtype);
+  return ms::Tensor(x).cast(static_cast<TypeId>(dtype->value())).tensor();
+}
+inline tensor::TensorPtr reshape(const tensor::TensorPtr& x, const std::vector<int64_t>& shape) {
+  return ms::Tensor(x).reshape(shape).tensor();
+}
+inline tensor::TensorPtr contiguous(const tensor::TensorPtr& x) {
+  return ms::Tensor(x).contiguous().tensor();
+}
 
 }  // namespace kernel::pyboost
 }  // namespace mindspore

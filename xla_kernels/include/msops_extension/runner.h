@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "msops_extension/declared.h"
 #include "msops_extension/launch.h"
 
 namespace ms::pynative {
@@ -33,7 +34,11 @@ class PyboostRunner : public std::enable_shared_from_this<PyboostRunner> {
   PyboostRunner& operator=(const PyboostRunner&) = delete;
 
   // Calls `function` and returns its OUT_NUM tensors as Python objects: None, a Tensor or a tuple.
+  // The name is for messages.
   template <int OUT_NUM, typename Function, typename... Args>
+  static py::object Call(const std::string& op_name, Function function, Args&&... args);
+  template <int OUT_NUM, typename Function, typename... Args,
+            std::enable_if_t<!std::is_convertible_v<Function, std::string>, int> = 0>
   static py::object Call(Function function, Args&&... args);
 
   // Runs the kernel on tensors; undefined inputs are left out. What is in both lists is updated.
@@ -63,6 +68,8 @@ class PyboostRunner : public std::enable_shared_from_this<PyboostRunner> {
 
  protected:
   virtual void _Run();
+  // Launches the kernel on memory, now or in the program that is being traced.
+  void RunOnMemory();
   virtual void _DispatchLaunchTask() { LaunchKernel(); }
 
   std::string _op_name_;
@@ -190,6 +197,11 @@ inline void PyboostRunner::_Run() {
   // There is no memory of an Ascend device here: kernels for it launch operators, so they run now.
   RunNow();
 #else
+  RunOnMemory();
+#endif
+}
+
+inline void PyboostRunner::RunOnMemory() {
   using namespace msops::extension;
   // The arrays belong to the caller, and not to the kernel as long as a program refers to it.
   const std::vector<Tensor> inputs = std::move(run_inputs_);
@@ -212,7 +224,6 @@ inline void PyboostRunner::_Run() {
   for (const Tensor& output : outputs) output_handles.push_back(output.tensor()->ToPython());
   Ask(kMsopsRun, {Text(_op_name_), owner, Tuple(std::move(input_handles)),
                   Tuple(std::move(output_handles)), Tuple(std::move(strided))});
-#endif
 }
 
 // Launches operators of aclnn instead of a kernel, so it runs when it is called.
@@ -244,16 +255,16 @@ inline std::string TypeName(const std::type_info& type) {
 }
 
 template <int OUT_NUM>
-py::object Outputs(const Tensor& output, const std::type_info&) {
+py::object Outputs(const Tensor& output, const std::string&) {
   static_assert(OUT_NUM == 1, "Call<N>: a function that returns one ms::Tensor has N = 1.");
   return py::cast(output);
 }
 
 template <int OUT_NUM>
-py::object Outputs(const std::vector<Tensor>& outputs, const std::type_info& function) {
+py::object Outputs(const std::vector<Tensor>& outputs, const std::string& op_name) {
   if (outputs.size() != OUT_NUM) {
-    MS_LOG(EXCEPTION) << "For op " << TypeName(function) << ", the output size should be equal to "
-                      << OUT_NUM << ", but got " << outputs.size();
+    MS_LOG(EXCEPTION) << "For op " << op_name << ", the output size should be equal to " << OUT_NUM
+                      << ", but got " << outputs.size();
   }
   if constexpr (OUT_NUM == 1) return py::cast(outputs[0]);
   std::vector<py::object> results;
@@ -264,37 +275,47 @@ py::object Outputs(const std::vector<Tensor>& outputs, const std::type_info& fun
 }  // namespace inner
 
 template <int OUT_NUM, typename Function, typename... Args>
-py::object PyboostRunner::Call(Function function, Args&&... args) {
+py::object PyboostRunner::Call(const std::string& op_name, Function function, Args&&... args) {
+  const ms::inner::Declared declared;
   if constexpr (OUT_NUM == 0) {
     function(std::forward<Args>(args)...);
     return py::none();
   } else {
-    return inner::Outputs<OUT_NUM>(function(std::forward<Args>(args)...), typeid(Function));
+    return inner::Outputs<OUT_NUM>(function(std::forward<Args>(args)...), op_name);
   }
 }
 
+template <int OUT_NUM, typename Function, typename... Args,
+          std::enable_if_t<!std::is_convertible_v<Function, std::string>, int>>
+py::object PyboostRunner::Call(Function function, Args&&... args) {
+  return Call<OUT_NUM>(inner::TypeName(typeid(Function)), function, std::forward<Args>(args)...);
+}
+
 template <int OUT_NUM, typename Result, typename... Args, size_t... Index>
-py::object CallWithArguments(Result (*function)(Args...), const py::args& arguments,
-                             std::index_sequence<Index...>) {
-  return PyboostRunner::Call<OUT_NUM>(function,
+py::object CallWithArguments(Result (*function)(Args...), const std::string& op_name,
+                             const py::args& arguments, std::index_sequence<Index...>) {
+  return PyboostRunner::Call<OUT_NUM>(op_name, function,
                                       arguments[Index].template cast<std::decay_t<Args>>()...);
 }
 
 template <int OUT_NUM, typename Result, typename... Args>
-py::object PyboostArgsCaller(Result (*function)(Args...), const py::args& arguments) {
+py::object PyboostArgsCaller(Result (*function)(Args...), const std::string& op_name,
+                             const py::args& arguments) {
   if (arguments.size() != sizeof...(Args)) {
     MS_LOG(EXCEPTION) << "Argument count mismatch: expected " << sizeof...(Args) << ", got "
                       << arguments.size();
   }
-  return CallWithArguments<OUT_NUM>(function, arguments, std::index_sequence_for<Args...>());
+  return CallWithArguments<OUT_NUM>(function, op_name, arguments,
+                                    std::index_sequence_for<Args...>());
 }
 
 }  // namespace ms::pynative
 
 // Binds a function of tensors with positional arguments: m.def("add", PYBOOST_CALLER(1, Add)).
-#define PYBOOST_CALLER(OUT_NUM, FUNC)                                 \
-  ([](const py::args& arguments) -> py::object {                      \
-    return ms::pynative::PyboostArgsCaller<OUT_NUM>(FUNC, arguments); \
+#define PYBOOST_CALLER_WITH_NAME(OUT_NUM, FUNC, NAME)                       \
+  ([](const py::args& arguments) -> py::object {                            \
+    return ms::pynative::PyboostArgsCaller<OUT_NUM>(FUNC, NAME, arguments); \
   })
+#define PYBOOST_CALLER(OUT_NUM, FUNC) PYBOOST_CALLER_WITH_NAME(OUT_NUM, FUNC, #FUNC)
 
 #endif  // MSOPS_EXTENSION_RUNNER_H_

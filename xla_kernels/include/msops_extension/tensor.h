@@ -2,6 +2,7 @@
 #ifndef MSOPS_EXTENSION_TENSOR_H_
 #define MSOPS_EXTENSION_TENSOR_H_
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -10,8 +11,39 @@
 #include "msops_extension/value.h"
 
 namespace mindspore::tensor {
-
 class Tensor;
+}  // namespace mindspore::tensor
+
+namespace msops::extension {
+
+// Where a program has the tensors of the kernel that this thread runs, as long as it exists.
+class BoundMemory {
+ public:
+  BoundMemory() : outer_(std::exchange(current_, this)) {}
+  ~BoundMemory() { current_ = outer_; }
+  BoundMemory(const BoundMemory&) = delete;
+  BoundMemory& operator=(const BoundMemory&) = delete;
+
+  void Bind(const mindspore::tensor::Tensor* tensor, void* memory) { memory_[tensor] = memory; }
+  bool Has(const mindspore::tensor::Tensor* tensor) const { return memory_.count(tensor) != 0; }
+
+  // Returns whether the tensor is one of them, and sets its memory.
+  static bool Find(const mindspore::tensor::Tensor* tensor, void** memory) {
+    if (!current_ || !current_->Has(tensor)) return false;
+    *memory = current_->memory_.at(tensor);
+    return true;
+  }
+
+ private:
+  BoundMemory* outer_;
+  std::map<const mindspore::tensor::Tensor*, void*> memory_;
+  static inline thread_local BoundMemory* current_ = nullptr;
+};
+
+}  // namespace msops::extension
+
+namespace mindspore::tensor {
+
 using TensorPtr = std::shared_ptr<Tensor>;
 using TensorPtrList = std::vector<TensorPtr>;
 // The names of MindSpore 2.6.
@@ -45,7 +77,10 @@ class Tensor final : public Value {
 
   TypeId data_type() const { return type_id_; }
   const ShapeVector& shape() const { return shape_; }
-  ShapeVector stride() const { return is_view_ ? strides_ : DenseStrides(); }
+  ShapeVector stride() const {
+    strides_are_known_ = true;
+    return is_view_ ? strides_ : DenseStrides();
+  }
   int64_t storage_offset() const { return offset_; }
   bool is_contiguous() const { return !is_view_ || strides_ == DenseStrides(); }
 
@@ -57,9 +92,12 @@ class Tensor final : public Value {
 
   // Address of the first entry. Outside a kernel an error if the tensor is being traced.
   void* data_c() const {
-    if (!handle_) return data_;
+    void* memory = data_;
+    if (!handle_ || msops::extension::BoundMemory::Find(this, &memory)) return memory;
     const msops::extension::Gil gil;
-    return PyLong_AsVoidPtr(msops::extension::Ask(kMsopsAddress, {handle_.get()}).ptr());
+    memory = PyLong_AsVoidPtr(msops::extension::Ask(kMsopsAddress, {handle_.get()}).ptr());
+    if (is_view_) BecomeDense();
+    return memory;
   }
 
   bool is_memory() const { return !handle_; }
@@ -88,6 +126,16 @@ class Tensor final : public Value {
   }
 
  private:
+  // Outside a runner a tensor's memory is its own, and row-major: that of a slice is no view.
+  void BecomeDense() const {
+    if (strides_are_known_) {
+      throw std::runtime_error(
+          "The strides of a slice were read, and its memory here is row-major. Call contiguous() "
+          "before stride(), or read it by strides in a PyboostRunner.");
+    }
+    const_cast<Tensor*>(this)->ReadLayout();
+  }
+
   ShapeVector DenseStrides() const {
     ShapeVector strides(shape_.size(), 1);
     for (size_t i = shape_.size(); i-- > 1;) strides[i - 1] = strides[i] * shape_[i];
@@ -101,6 +149,7 @@ class Tensor final : public Value {
   ShapeVector strides_;
   int64_t offset_ = 0;
   bool is_view_ = false;
+  mutable bool strides_are_known_ = false;
 };
 
 }  // namespace mindspore::tensor
