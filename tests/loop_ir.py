@@ -135,7 +135,6 @@ from msops._loops.to_c import columns as c_columns
 from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c import transposing as c_transposing
 from msops._loops.to_c import triangles as c_triangles
-from msops._loops.to_c.ahead import sum_ahead
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.apart import are_apart
 from msops._loops.to_c.carrying import carry_elements
@@ -150,7 +149,6 @@ from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
-from msops._loops.to_c.guarded_gathers import gather_guarded_elements
 from msops._loops.to_c.hoisting import hoist_variables
 from msops._loops.to_c.interchange import interchange_updates
 from msops._loops.to_c.invariants import compute_invariants_once
@@ -335,7 +333,6 @@ __all__ = [
     "fuse_rows",
     "fusing",
     "gather_from_neighbours",
-    "gather_guarded_elements",
     "gather_windows",
     "gcc_flags",
     "group_terms",
@@ -407,7 +404,6 @@ __all__ = [
     "split_updates",
     "statements",
     "steps_text",
-    "sum_ahead",
     "sum_columns",
     "sum_in_lanes",
     "sum_in_variables",

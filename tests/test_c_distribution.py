@@ -21,7 +21,6 @@ from loop_ir import (
     interpret,
     mark_loops,
     parse_kernel,
-    sum_ahead,
     tile_products,
 )
 from random_examples import examples
@@ -64,8 +63,6 @@ def anything() -> Iterator[None]:
             stack.enter_context(mock.patch(f"{ROOM}.{module}._FEWEST_ROWS", 2))
             stack.enter_context(mock.patch(f"{ROOM}.{module}._MOST_BYTES", 280))
         stack.enter_context(mock.patch(f"{ROOM}.row_blocks._FEWEST_TERMS", 1))
-        stack.enter_context(mock.patch(f"{ROOM}.ahead._FEWEST_SUMS", 1))
-        stack.enter_context(mock.patch(f"{ROOM}.ahead.FEWEST_WAITING", 1))
         yield
 
 
@@ -258,23 +255,6 @@ def test_deferred_sums_mean_the_same(columns: str, **parts: str) -> None:
 @pytest.mark.usefixtures("anything")
 def test_blocks_of_a_triangle_have_its_terms_alone() -> None:
     assert_means_the_same(defer_sums, marked(term="(s[j_1] + top[]) * v[i, e]"))
-
-
-@pytest.mark.usefixtures("anything")
-@settings(max_examples=examples(60), deadline=None)
-@given(
-    rows=ROWS_OF,
-    columns=COLUMNS,
-    start=st.sampled_from(["0.0:float64", "w[i]", "top[]", "v[j, 0]"]),
-    other=st.sampled_from(["x[j, d]", "x[i, 6 - d]", "(v[j, d % 5] + x[j, 0])", "s[j]"]),
-    beside=st.sampled_from(
-        ["w[j] = top[] top[] = max(top[], s[j])", "top[] = (top[] * 0.5:float64) + s[j]",
-         "dot[] = dot[] * 2.0:float64 top[] = dot[] - top[]",
-         "top[] = dot[] - top[] x[j, 0] = 1.0:float64"]
-    ),
-)  # fmt: skip
-def test_sums_ahead_mean_the_same(**parts: str) -> None:
-    assert_means_the_same(sum_ahead, marked(**parts))
 
 
 @pytest.mark.usefixtures("anything")

@@ -48,7 +48,6 @@ from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.passes.version_ragged_rows import version_ragged_rows
 from msops._loops.passes.write_out_stages import write_out_stages
-from msops._loops.to_c.ahead import sum_ahead
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.borders import zero_borders
 from msops._loops.to_c.carrying import carry_elements
@@ -63,7 +62,6 @@ from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
-from msops._loops.to_c.guarded_gathers import gather_guarded_elements
 from msops._loops.to_c.hoisting import hoist_variables
 from msops._loops.to_c.interchange import interchange_updates
 from msops._loops.to_c.invariants import compute_invariants_once
@@ -163,7 +161,6 @@ PASSES_IN_PLACE: Passes = (
     ("forward terms", forward_terms),
     ("sum columns", sum_columns),
     ("enter serial loops", enter_serial_loops),
-    ("sum ahead", sum_ahead),
     ("defer sums", defer_sums),
     ("transpose factors", transpose_factors),
     ("partition windows", partition_windows),
@@ -210,7 +207,6 @@ PASSES_IN_PLACE: Passes = (
     ("mark early ends", mark_early_ends),
     ("evaluate whole conditions", evaluate_whole_conditions),
     ("prove indices", prove_indices),
-    ("gather guarded elements", gather_guarded_elements),
 )
 """From a kernel with the kinds of its loops to the form that C is printed from, where a result may
 have the memory of a parameter."""

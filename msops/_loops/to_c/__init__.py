@@ -15,7 +15,6 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     repeats.py       values of rows that several loops compute, from arrays
     columns.py       sums over windows, from the sums of their columns
     row_blocks.py    rows that take each step, and each product, together
-    ahead.py         sums that a serial loop begins with, before the loop
     deferring.py     sums that a loop only adds to, after it
     transposing.py   factors of long sums, copied so that vectors run over an outer loop
     padded_windows.py  loops around padded windows, split where parts lie outside
@@ -56,7 +55,6 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     early_ends.py    loops that are left once their condition is false
     whole_conditions.py  conditions of two cheap parts, without a branch between them
     proving.py       indices that variables hold, proven by the conditions around them
-    guarded_gathers.py   elements at positions that are data, gathered in any case and chosen
 
 What the passes share:
 
