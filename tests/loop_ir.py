@@ -171,7 +171,7 @@ from msops._loops.to_c.rejoining import rejoin_at_pivots
 from msops._loops.to_c.repeats import compute_repeats_once
 from msops._loops.to_c.row_blocks import block_rows, enter_serial_loops
 from msops._loops.to_c.scattering import split_updates
-from msops._loops.to_c.searching import keep_found_elements, separate_searches, split_searches
+from msops._loops.to_c.searching import split_searches
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
@@ -343,7 +343,6 @@ __all__ = [
     "isl",
     "jam_serial_loops",
     "keep_decisions",
-    "keep_found_elements",
     "keep_vectors_in_registers",
     "kernel_text",
     "loads",
@@ -388,7 +387,6 @@ __all__ = [
     "same_code",
     "scalars",
     "separate_rows",
-    "separate_searches",
     "share_among_threads",
     "share_extremes",
     "shrink_locals",

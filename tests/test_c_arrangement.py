@@ -23,7 +23,6 @@ from loop_ir import (
     group_terms,
     interpret,
     jam_serial_loops,
-    keep_found_elements,
     kernel_text,
     localise_temporaries,
     mark_loops,
@@ -35,7 +34,6 @@ from loop_ir import (
     put_diagonals_in_lanes,
     put_rows_in_lanes,
     separate_rows,
-    separate_searches,
     share_among_threads,
     simplify,
     sink_parallel_loops,
@@ -2595,140 +2593,10 @@ def test_searches_that_stay(kernel: Kernel) -> None:
     assert split_searches(kernel) is kernel
 
 
-UPDATED = """kernel updated(x: float32[900], y: float32[900]) -> (z, found) {
-  buffer z: float32[900]
-  buffer found: int32[2]
-  local best: float32[] {
-    best[] = -9.0:float32
-    serial s in 0 .. 3 {
-      serial i in BEGIN .. 900 {
-        local d: float32[] {
-          d[] = x[i] * y[s]
-          z[i] = max(z[i], d[])
-          if (z[i] > best[]) {
-            best[] = z[i]
-            found[0] = int32(i)
-          }
-        }
-      }
-    }
-  }
-}"""
-
-
-def updated(old: str = "BEGIN", new: str = "0") -> Kernel:
-    text = " ".join(UPDATED.split())
-    return parse_kernel(text.replace(old, new).replace("BEGIN", "0"))
-
-
-def test_a_search_of_what_its_loop_computes_gets_a_loop_of_its_own() -> None:
-    text = body_of(arranged(separate_searches, updated()))
-    assert text.index("parallel i in 0 .. 900") < text.index("d[] = x[i] * y[s]")
-    assert text.index("z[i] = max(z[i], d[])") < text.index("serial i_1 in 0 .. 900")
-    assert text.index("serial i_1 in 0 .. 900") < text.index("if (z[i_1] > best[])")
-    assert "float lanes[32];" in printed(prepared(updated())).text
-
-
-def test_a_variable_that_is_stored_is_read_from_its_element() -> None:
-    kernel = updated(
-        "d[] = x[i] * y[s] z[i] = max(z[i], d[]) if (z[i] > best[]) { best[] = z[i]",
-        "d[] = max(z[i], x[i] * y[s]) z[i] = d[] if (d[] > best[]) { best[] = d[]",
-    )
-    text = body_of(arranged(separate_searches, kernel))
-    assert text.index("z[i] = d[]") < text.index("serial i_1 in 0 .. 900")
-    assert "if (z[i_1] > best[])" in text
-
-
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("d[] = x[i] * y[s]", "d[] = x[i] * best[]"),
-        ("d[] = x[i] * y[s]", "d[] = x[i] * float32(found[0])"),
-        ("z[i] = max(z[i], d[])", "z[899 - i] = z[i] + d[]"),
-        ("z[i] = max(z[i], d[])", "z[i] = d[] z[3] = d[]"),
-        ("z[i] = max(z[i], d[])", "z[i] = d[] found[1] = found[1] + 1"),
-        ("z[i] > best[]", "d[] > best[]"),
-        ("z[i] = max(z[i], d[]) if (z[i]", "z[i] = d[] d[] = x[i] if (d[]"),
-        ("z[i] = max(z[i], d[]) if (z[i]", "z[i] = d[] z[i] = z[i] + y[s] if (d[]"),
-        ("d[] = x[i] * y[s] z[i] = max(z[i], d[]) if (z[i]", "z[i] = d[] d[] = x[i] if (d[]"),
-        ("d[] = x[i] * y[s] z[i] = max(z[i], d[]) if (z[i] > best[]) {",
-         "z[i] = x[i] if (z[i] > best[]) { d[] = z[i]"),
-        ("BEGIN", "840"),
-        ("BEGIN", "min(max(int64(z[0]), 0), 9)"),
-        ("z[i]", "z[(i + 1)]"),
-    ],
-    ids=[
-        "reads what is best", "reads where it is", "other elements", "one element", "a sum",
-        "compares a variable", "a variable that changes", "an element that changes",
-        "a variable that is stored later",
-        "stores to a variable", "short", "of any length", "out of range",
-    ],
-)  # fmt: skip
-def test_other_searches_stay_in_their_loops(old: str, new: str) -> None:
-    kernel = updated(old, new)
-    assert kernel != updated()
-    assert separate_searches(kernel) is kernel
-
-
 def test_a_search_that_compares_elements_of_its_own_array_stays() -> None:
     own = "local kept: float32[2] { if (a[i, j] > kept[0]) { best[] = a[i, j] } }"
     kernel = search(own)
     assert split_searches(kernel) is kernel
-
-
-def test_a_search_that_reads_what_it_has_found_keeps_it_in_a_variable() -> None:
-    kernel = search("if (a[i, j] > a[i, at[]]) { at[] = j }", n=9)
-    text = body_of(arranged(keep_found_elements, kernel))
-    assert (
-        "at_best[] = a[i, at[]] "
-        "serial j in 1 .. 9 { if (a[i, j] > at_best[]) { at_best[] = a[i, j] at[] = j } }"
-    ) in " ".join(text.split())
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        "if ((j > 4) && (a[i, j] > a[i, at[]])) { at[] = j }",
-        "if ((a[i, j] + float32(at[])) > (a[i, at[]] + float32(at[]))) { at[] = j }",
-        "if (a[i, j] > a[i, l[i]]) { l[i] = j }",
-        "if ((a[i, j] > 0.0:float32) || (a[i, at[]] > 0.0:float32)) { at[] = j }",
-        "if (a[i, j] > a[i, at[]]) { at[] = j } else { what[] = j }",
-        "if (a[i, j] > a[i, at[]]) { at[] = j - 1 }",
-        "if (a[i, j] > a[i, what[]]) { at[] = j }",
-    ],
-    ids=["guarded", "by where it was", "in an array", "either", "or else", "one before", "another"],
-)
-def test_searches_that_read_again_what_they_have_found(body: str) -> None:
-    kernel = search(body, n=9)
-    assert keep_found_elements(kernel) == kernel
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(
-    st.sampled_from([">", ">=", "<", "<="]),
-    st.sampled_from(["a[i, {0}]", "(a[i, {0}] * a[i, ({0} + 2) % 7])", "abs(a[i, {0}] - a[i, 3])"]),
-    st.sampled_from([("float32", 0, 9), ("float64", 3, 9), ("int32", 1, 9), ("float32", 9, 9)]),
-    st.randoms(use_true_random=False),
-)
-def test_searches_that_keep_what_they_found_find_the_same(
-    sign: str, element: str, form: tuple[str, int, int], random: Random
-) -> None:
-    dtype, first, n = form
-    here, there = element.format("j"), element.format("at[]")
-    kernel = search(f"if ({here} {sign} {there}) {{ at[] = j }}", n, first, dtype)
-    if first == n:
-        # A loop that never runs reads nothing, wherever its search begins.
-        text = kernel_text(kernel).replace(f"best[] = a[i, {n}]", "at[] = 77")
-        kernel = parse_kernel(text)
-    after = keep_found_elements(kernel)
-    verify(after)
-    values = [0.0, 1.0, 2.0, 3.0, -1.0]
-    if dtype != "int32":
-        values += [math.nan, math.inf, -math.inf]
-    rows = [[random.choice(values[: random.randint(1, 8)]) for _ in range(n)] for _ in range(3)]
-    inputs = [np.array(rows, dtype), np.ones((3, n), bool), np.arange(n, dtype="int32")]
-    expected = interpret(kernel, inputs, check_bounds=True)
-    assert_all_equal(interpret(after, inputs, check_bounds=True), expected)
 
 
 @settings(max_examples=examples(60), deadline=None)

@@ -84,7 +84,7 @@ from msops._loops.to_c.rejoining import rejoin_at_pivots
 from msops._loops.to_c.repeats import compute_repeats_once
 from msops._loops.to_c.row_blocks import block_rows, enter_serial_loops
 from msops._loops.to_c.scattering import split_updates
-from msops._loops.to_c.searching import keep_found_elements, separate_searches, split_searches
+from msops._loops.to_c.searching import split_searches
 from msops._loops.to_c.separating import separate_rows
 from msops._loops.to_c.sharing import share_among_threads
 from msops._loops.to_c.sinking import sink_parallel_loops
@@ -179,8 +179,6 @@ PASSES_IN_PLACE: Passes = (
     ("separate rows", separate_rows),
     ("split reductions", split_reductions),
     ("partition rows", partition_rows),
-    ("separate searches", separate_searches),
-    ("keep found elements", keep_found_elements),
     ("split searches", split_searches),
     ("put rows in lanes", put_rows_in_lanes),
     ("put diagonals in lanes", put_diagonals_in_lanes),

@@ -16,27 +16,12 @@ Each iteration of a search waits for the comparison of the one before; in lanes 
 its own. The branch is a choice between values, so that compilers make vectors of it, and NaN
 replaces nothing, as in the search. A row that does not lie in the order of memory, or takes long to
 compute, is searched as it stands.
-
-A loop that computes the elements that it searches is split in two first:
-
-    serial i in 0 .. 1000 {                parallel i in 0 .. 1000 {
-      d[i] = min(d[i], x[i])                 d[i] = min(d[i], x[i])
-      if (d[i] > best[]) {         ->      }
-        best[] = d[i]                      serial i_1 in 0 .. 1000 {
-        at[] = i                             if (d[i_1] > best[]) { ...
-      }
-    }
-
-A search may read the element again where it has found it, as in `if x[i, j] > x[i, at]: at = j`. A
-pass before keeps it in a variable. In lanes it would be gathered, at an index for each lane.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 
-from msops._loops.analysis.conditions import conjuncts
 from msops._loops.analysis.costs import effort, mean_trips
 from msops._loops.ir.building import binary, element_of, integer
 from msops._loops.ir.elements import exists
@@ -64,22 +49,17 @@ from msops._loops.ir.walk import (
     accesses_in,
     expressions,
     is_innermost,
-    loads,
     loads_in,
     own_expressions,
-    rewrite_all,
     rewrite_loops,
     statements,
-    stored_in,
     substitute,
     with_parts,
-    within_locals,
 )
 from msops._loops.passes.forward_locals import forwarded
-from msops._loops.passes.search import Search, find_search, stored_at, with_best
-from msops._loops.to_c.blocks import if_it_runs, in_groups, index
-from msops._loops.to_c.strides import is_of_its_own, stride
-from msops._loops.to_c.widening import without_locals
+from msops._loops.passes.search import Search, find_search, stored_at
+from msops._loops.to_c.blocks import in_groups, index
+from msops._loops.to_c.strides import stride
 
 _LANES = 32
 _FEWEST_TRIPS = 2 * _LANES
@@ -87,79 +67,6 @@ _MOST_EFFORT = 12
 """Operations for each element, which vectors do even where its guard does not hold."""
 _NOWHERE = Const(dtype_range(INDEX_DTYPE)[0], INDEX_DTYPE)
 """The index of what no iteration has found."""
-
-
-def separate_searches(kernel: Kernel) -> Kernel:
-    """Returns the kernel with searches for lanes in loops of their own."""
-    names = Names(kernel)
-
-    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        if loop.kind != "serial" or not is_innermost(loop):
-            return None
-        body, variables = without_locals(loop.body)
-        ahead = body[:-1]
-        last = _with_elements(body[-1:], ahead)
-        search = with_parts(loop, body=last)
-        together = with_parts(loop, body=(*ahead, *last))
-        if not ahead or not _is_apart(ahead, last, together, scope):
-            return None
-        own = {buffer.name for buffer in variables}
-        if not own.isdisjoint(access.buffer for access in accesses_in(last)):
-            return None
-        if _for_lanes(search, scope, names) is None:
-            return None
-        inside = within_locals(reversed(variables), ahead)
-        first = with_parts(loop, kind="parallel", hint="", body=inside)
-        return (first, search)
-
-    changed = rewrite_loops(kernel, change)
-    return kernel if changed is kernel else unique_names(changed)
-
-
-def _with_elements(last: tuple[Stmt, ...], ahead: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """Returns statements that read elements instead of the variables that were stored in them.
-
-    Args:
-      last: the statements.
-      ahead: those before them.
-    """
-    stores = Counter(stmt.buffer for stmt in statements(ahead) if isinstance(stmt, Store))
-    elements: dict[Expr, Expr] = {
-        stmt.value: Load(stmt.buffer, stmt.indices, stmt.value.dtype)
-        for number, stmt in enumerate(ahead)
-        if isinstance(stmt, Store)
-        and isinstance(stmt.value, Load)
-        and not stmt.value.indices
-        and stores[stmt.buffer] == stores[stmt.value.buffer] == 1
-        and stmt.value.buffer in stored_in(ahead[:number])
-    }
-    return rewrite_all(last, lambda expr: elements.get(expr, expr))
-
-
-def _is_apart(ahead: tuple[Stmt, ...], last: tuple[Stmt, ...], loop: For, scope: Scope) -> bool:
-    """Returns whether all iterations of the first statements may run before those of the last.
-
-    Args:
-      ahead: the first statements.
-      last: the last one.
-      loop: the loop of both.
-      scope: the scope of the loop.
-    """
-    stored, (inside,) = stored_in(ahead), scope.inside(loop)
-    arrays = stored & scope.buffers.keys()
-    touched = {access.buffer for access in accesses_in(ahead)}
-    bounds = {load.buffer for bound in (loop.begin, loop.end) for load in loads(bound)}
-    return (
-        touched.isdisjoint(stored_in(last))
-        and bounds.isdisjoint(stored)
-        and all(is_of_its_own(name, loop) for name in arrays)
-        # Another iteration may write the nearest element of one that is out of range.
-        and all(
-            exists(access, inside.ranges, scope.buffers)
-            for access in accesses_in(loop.body)
-            if access.buffer in arrays
-        )
-    )
 
 
 def split_searches(kernel: Kernel) -> Kernel:
@@ -175,29 +82,6 @@ def split_searches(kernel: Kernel) -> Kernel:
 
     changed = rewrite_loops(kernel, change)
     return kernel if changed is kernel else unique_names(changed)
-
-
-def keep_found_elements(kernel: Kernel) -> Kernel:
-    """Returns the kernel with searches that have the element in a variable, beside where it is."""
-    names = Names(kernel)
-
-    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        match loop:
-            case For(kind="serial", body=(If(then=(Store() as at,), otherwise=()) as stmt,)):
-                through = with_best(loop, stmt, names)
-            case _:
-                return None
-        is_certain = len(conjuncts(stmt.condition)) == 1 and not at.indices
-        if through is None or not is_certain:
-            return None
-        best, first, changed = through
-        if any(load.buffer == at.buffer for load in loads_in(changed.then)):
-            return None
-        search = with_parts(loop, body=(changed,))
-        around = (Local(best, (first, search), location=loop.location),)
-        return if_it_runs(loop, around, scope.ranges)
-
-    return rewrite_loops(kernel, change)
 
 
 def _for_lanes(loop: For, scope: Scope, names: Names) -> Search | None:
