@@ -17,7 +17,6 @@ from loop_ir import (
     Kernel,
     block_rows,
     defer_sums,
-    enter_serial_loops,
     interpret,
     mark_loops,
     parse_kernel,
@@ -62,7 +61,6 @@ def anything() -> Iterator[None]:
             )
             stack.enter_context(mock.patch(f"{ROOM}.{module}._FEWEST_ROWS", 2))
             stack.enter_context(mock.patch(f"{ROOM}.{module}._MOST_BYTES", 280))
-        stack.enter_context(mock.patch(f"{ROOM}.row_blocks._FEWEST_TERMS", 1))
         yield
 
 
@@ -308,68 +306,8 @@ def stepwise(**parts: str) -> Kernel:
     return mark_loops(parse_kernel(STEPWISE.format(**{**IN_STEPS, **parts})))
 
 
-def test_rows_that_share_a_matrix_take_each_step_together() -> None:
-    after = arranged_apart(enter_serial_loops, stepwise())
-    assert body_of(after) == textwrap.dedent("""\
-        buffer o: float64[36, 32]
-        local m: float64[36] {
-          local acc: float64[36, 32] {
-            parallel i in 0 .. 36 {
-              m[i] = x[i, 0]
-            }
-            serial b in 0 .. 4 {
-              parallel i_1 in 0 .. 36 {
-                local s: float64[36] {
-                  parallel j in 0 .. 36 {
-                    s[j] = x[i_1, j % 7] - m[i_1]
-                  }
-                  reduction j_1 in 0 .. 36 {
-                    parallel e in 0 .. 32 {
-                      acc[i_1, e] = acc[i_1, e] + (s[j_1] * v[b, j_1, e])
-                    }
-                  }
-                  m[i_1] = max(m[i_1], s[0])
-                }
-              }
-            }
-            parallel i_2 in 0 .. 36 {
-              parallel e_1 in 0 .. 32 {
-                o[i_2, e_1] = acc[i_2, e_1] - m[i_2]
-              }
-            }
-          }
-        }""")
-    text = body_of(arranged_apart(block_rows, after))
-    assert "acc[i_1_1, e] = acc[i_1_1, e] + (s[i_1_1, j_1] * v[b, j_1, e])" in text
-
-
-def test_a_local_that_only_the_steps_use_lasts_from_one_to_the_next() -> None:
-    kernel = stepwise(before="c[] = c[] + 1.0:float64 m[] = m[] + c[]")
-    assert "local c: float64[36]" in body_of(arranged_apart(enter_serial_loops, kernel))
-    assert_means_the_same(enter_serial_loops, stepwise(before="c[] = c[] + s[0]", after="c[]"))
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"steps": "0 .. (i % 4)"},
-        {"steps": "0 .. int32(m[])"},
-        {"rows": "0 .. 31"},
-        {"columns": "0 .. 3"},
-        {"term": "s[j_1] * x[i, e % 7]"},
-        {"term": "v[b, j_1, e] * v[b, 0, e]"},
-        {"after": "z[0]", "before": "z[i] = m[]"},
-    ],
-    ids=["steps of the row", "steps of data", "few rows", "few terms", "a vector of the row",
-         "nothing of the row", "rows that meet"],
-)  # fmt: skip
-def test_rows_run_alone_that_gain_nothing_from_steps_together(parts: dict[str, str]) -> None:
-    kernel = stepwise(**parts)
-    assert enter_serial_loops(kernel) is kernel
-
-
 @pytest.mark.usefixtures("anything")
-@pytest.mark.parametrize("change", [enter_serial_loops, defer_sums, block_rows])
+@pytest.mark.parametrize("change", [defer_sums, block_rows])
 @settings(max_examples=examples(20), deadline=None)
 @given(
     rows=st.sampled_from(["0 .. 5", "30 .. 36", "2 .. 7"]),

@@ -82,7 +82,7 @@ from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
 from msops._loops.to_c.rejoining import rejoin_at_pivots
 from msops._loops.to_c.repeats import compute_repeats_once
-from msops._loops.to_c.row_blocks import block_rows, enter_serial_loops
+from msops._loops.to_c.row_blocks import block_rows
 from msops._loops.to_c.scattering import split_updates
 from msops._loops.to_c.searching import split_searches
 from msops._loops.to_c.separating import separate_rows
@@ -160,7 +160,6 @@ PASSES_IN_PLACE: Passes = (
     ("compute repeats once", compute_repeats_once),
     ("forward terms", forward_terms),
     ("sum columns", sum_columns),
-    ("enter serial loops", enter_serial_loops),
     ("defer sums", defer_sums),
     ("transpose factors", transpose_factors),
     ("partition windows", partition_windows),

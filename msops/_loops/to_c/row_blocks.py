@@ -18,10 +18,6 @@ The second product of attention needs all of a row of the first one. So its term
 before the rows, as products.py does, but a block of rows can wait for each other. What the parts
 of a row share gets an element for each row.
 
-Where a row takes steps in an order, and each step reads a matrix that all rows share, the rows of a
-block take each step together: the serial loop goes around the rows. Examples are flash attention,
-whose steps are blocks of keys (T. Dao and others, 2022), and recurrent networks over a batch.
-
 The sum of a neuron is mostly a variable of a loop in the row. There it first becomes an array, so
 that the sum is a loop of its own.
 
@@ -31,17 +27,14 @@ This is loop distribution with expansion of locals, as in deferring.py, and inte
 from __future__ import annotations
 
 import dataclasses
-import itertools
-from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from operator import not_
+from collections.abc import Collection, Iterable, Mapping
 
-from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips, mean_trips
+from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Store, Var
-from msops._loops.ir.ranges import Ranges, nested_ranges
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
@@ -51,13 +44,11 @@ from msops._loops.ir.walk import (
     loads,
     rewrite_loops,
     stored_in,
-    variables,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference
-from msops._loops.to_c.blocks import can_swap, from_zero, in_even_blocks, index, with_index
-from msops._loops.to_c.deferring import stores_in
+from msops._loops.to_c.blocks import from_zero, in_even_blocks, index, with_index
 from msops._loops.to_c.interchange import orders
 from msops._loops.to_c.products import products_of
 from msops._loops.to_c.reductions import SUMMED_IN_FLOAT32
@@ -68,16 +59,8 @@ _FEWEST_ROWS = 32
 """Rows of a block; fewer gain little from tiles."""
 _FEWEST_BLOCKS = 8
 """Blocks of a loop that threads may share."""
-_FEWEST_TERMS = 256
-"""Terms of sums in one iteration of a serial loop; with fewer, blocks of rows gain little."""
 _MOST_BYTES = CACHE_BYTES // 2
 """Bytes that the parts of a block share: they stay in a cache."""
-
-
-def enter_serial_loops(kernel: Kernel) -> Kernel:
-    """Returns the kernel with rows inside of serial loops, where these have products of rows."""
-    entered = rewrite_loops(kernel, _Entering(kernel).loop, "parallel", "reduction")
-    return kernel if entered is kernel else unique_names(simplify(entered))
 
 
 def block_rows(kernel: Kernel) -> Kernel:
@@ -86,44 +69,20 @@ def block_rows(kernel: Kernel) -> Kernel:
     return kernel if blocked is kernel else unique_names(simplify(blocked))
 
 
-class _InParts(ABC):
-    """Splits rows into blocks. In a block some statements run for all rows before the next one."""
+class _Blocking:
+    """Splits rows into blocks. In a block the products of a row run for all rows together."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._kernel = kernel
         self._names = Names(kernel)
-
-    def _prepared(self, loop: For) -> For:
-        """Returns the loop over rows with statements that may be alone."""
-        return loop
-
-    @abstractmethod
-    def _may_be_alone(self, stmt: Stmt, loop: For, scope: Scope) -> bool:
-        """Returns whether a statement may gain from being run for all rows.
-
-        Args:
-          stmt: the statement.
-          loop: the loop over rows.
-          scope: the scope inside of the loop.
-        """
-
-    @abstractmethod
-    def _alone(self, stmt: Stmt, loop: For, rows: Mapping[str, Buffer], scope: Scope) -> For | None:
-        """Returns a statement for all rows of a block; None if it stays in its row.
-
-        Args:
-          stmt: the statement.
-          loop: the loop over the rows of a block.
-          rows: the locals of a row, with an element for each row.
-          scope: the scope around that loop.
-        """
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
         fewest, most = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
         if fewest < _FEWEST_ROWS or has_bounds_of_data(loop):
             return None
-        prepared = self._prepared(loop)
+        changing = stored_in(loop.body) | declared_in(loop.body)
+        prepared = with_parts(loop, body=_with_sums_apart(loop.body, changing))
         found = self._in_blocks(prepared, scope, most)
         # What was prepared has more arrays, whose rows may be too large for a cache.
         return found or (self._in_blocks(loop, scope, most) if prepared != loop else None)
@@ -132,8 +91,8 @@ class _InParts(ABC):
         """Returns the loop over blocks of at most so many rows; None if nothing is alone."""
         body, own = without_locals(loop.body)
         names = {buffer.name for buffer in own}
-        (inside,) = scope.inside(loop)
-        found = {n for n, stmt in enumerate(body) if self._may_be_alone(stmt, loop, inside)}
+        changing = stored_in(loop.body) | declared_in(loop.body)
+        found = {n for n, stmt in enumerate(body) if _waits(stmt, changing)}
         if not found:
             return None
         shared = _shared(body, found, names)
@@ -183,37 +142,19 @@ class _InParts(ABC):
             run = (Local(rows[name], run, location=loop.location),)
         return run
 
-
-class _Blocking(_InParts):
-    """Products are alone whose terms are of the row itself."""
-
-    def _prepared(self, loop: For) -> For:
-        changing = stored_in(loop.body) | declared_in(loop.body)
-        return with_parts(loop, body=_with_sums_apart(loop.body, changing))
-
-    def _may_be_alone(self, stmt: Stmt, loop: For, scope: Scope) -> bool:
-        return _waits(stmt, stored_in(loop.body) | declared_in(loop.body))
-
     def _alone(self, stmt: Stmt, loop: For, rows: Mapping[str, Buffer], scope: Scope) -> For | None:
+        """Returns a product for all rows of a block; None if it stays in its row.
+
+        Args:
+          stmt: the statement.
+          loop: the loop over the rows of a block.
+          rows: the locals of a row, with an element for each row.
+          scope: the scope around that loop.
+        """
         for nest in orders(_in_rows(with_parts(loop, body=(stmt,)), rows, scope.ranges), scope):
             if products_of(self._kernel, nest, scope):
                 return nest
         return None
-
-
-class _Entering(_InParts):
-    """Serial loops are alone, with the rows inside of them."""
-
-    def _may_be_alone(self, stmt: Stmt, loop: For, scope: Scope) -> bool:
-        if not isinstance(stmt, For) or stmt.kind != "serial" or not can_swap(loop, stmt):
-            return False
-        (inside,) = scope.inside(stmt)
-        return any(_shares_terms(store, path, loop, inside) for path, store in stores_in(stmt.body))
-
-    def _alone(self, stmt: Stmt, loop: For, rows: Mapping[str, Buffer], scope: Scope) -> For | None:
-        assert isinstance(stmt, For)
-        inner = _in_rows(with_parts(loop, body=stmt.body), rows, scope.ranges)
-        return with_parts(stmt, body=(inner,))
 
 
 def _with_sums_apart(body: tuple[Stmt, ...], changing: Collection[str]) -> tuple[Stmt, ...]:
@@ -246,32 +187,6 @@ def _split_at_sums(stmt: Stmt, changing: Collection[str]) -> tuple[Stmt, ...]:
     for array in arrays.values():
         apart = (Local(array, apart, location=stmt.location),)
     return apart
-
-
-def _shares_terms(store: Store, path: Sequence[For], loop: For, scope: Scope) -> bool:
-    """Returns whether the rows of a loop could share a matrix that a sum reads.
-
-    Args:
-      store: the sum.
-      path: the loops around it, inside of a serial loop in a row.
-      loop: the loop over rows.
-      scope: the scope inside of the serial loop.
-    """
-    update = update_of(store)
-    if update is None or update.op != "add":
-        return False
-    ranges, terms = scope.ranges, 1.0
-    for part in path:
-        terms *= mean_trips(part, ranges)
-        ranges = nested_ranges((part,), ranges)
-    changing = stored_in(loop.body) | declared_in(loop.body)
-    read = loads(update.term)
-    of_row = [load.buffer in changing or loop.var in variables(load) for load in read]
-    over = {part.var for part in path}
-    is_matrix = any(
-        len(over & variables(load)) > 1 for load in itertools.compress(read, map(not_, of_row))
-    )
-    return terms >= _FEWEST_TERMS and is_matrix and any(of_row)
 
 
 def _waits(stmt: Stmt, changing: Collection[str]) -> bool:
