@@ -17,7 +17,6 @@ from loop_ir import (
     kernel_text,
     parse_kernel,
     partition_rows,
-    partition_steps,
     verify,
 )
 from loop_ir import partition_loops as partition
@@ -147,45 +146,6 @@ def test_rows_in_order_without_a_border_stay() -> None:
     assert partition_rows(kernel) is kernel
 
 
-def steps(statement: str, around: str = "", n: int = 40) -> Kernel:
-    """Returns a kernel whose steps each run a statement along a row."""
-    return parse_kernel(f"""kernel k(a: float32[{n}, 8]) -> (b) {{
-      buffer b: float32[{n}, 8]
-      serial i in 0 .. {n} {{ {around} parallel j in 0 .. 8 {{ {statement} }} }}
-    }}""")
-
-
-FIRST_STEP = "if (i == 0) { b[i, j] = a[i, j] } else { b[i, j] = b[i - 1, j] + a[i, j] }"
-
-
-def test_the_first_step_of_a_recurrence_is_by_itself() -> None:
-    assert body_of(checked(steps(FIRST_STEP), partition_steps)) == textwrap.dedent("""\
-        parallel j in 0 .. 8 {
-          b[0, j] = a[0, j]
-        }
-        serial i_1 in 1 .. 40 {
-          parallel j_1 in 0 .. 8 {
-            b[i_1, j_1] = b[i_1 - 1, j_1] + a[i_1, j_1]
-          }
-        }""")
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        steps("b[i, j] = a[i, j]", around="if (i == 0) { b[i, 0] = 1.0:float32 }"),
-        steps("if (j == 0) { b[i, j] = a[i, j] }"),
-        steps("if (a[i, j] > 0.0:float32) { b[i, j] = a[i, j] }"),
-        steps("if ((i % 2) == 0) { b[i, j] = a[i, j] }"),
-        steps("if (i < 20) { b[i, j] = a[i, j] }"),
-        steps(FIRST_STEP, n=31),
-    ],
-    ids=["outside", "another loop", "data", "a pattern", "a half", "few"],
-)
-def test_steps_that_stay(kernel: Kernel) -> None:
-    assert partition_steps(kernel) is kernel
-
-
 OFFSETS = st.integers(-6, 6)
 TESTS = st.sampled_from(["<", "<=", ">", ">=", "==", "!="])
 SIDES = st.sampled_from(["i + {c}", "{c} - i", "(i * 2) + {c}", "{c} - (i * 3)", "(i * -1) + {c}"])
@@ -210,13 +170,6 @@ def border_tests(draw: st.DrawFn) -> str:
 @given(border_tests(), border_tests())
 def test_split_loops_mean_the_same(first: str, second: str) -> None:
     checked(row(f"{first} {second.replace('b[i] =', 'b[i] = b[i] +')}"))
-
-
-@settings(max_examples=examples(40), deadline=None)
-@given(border_tests())
-def test_split_steps_mean_the_same(statement: str) -> None:
-    inner = re.sub(r"\[(.*?)\]", r"[\1, j]", statement)
-    checked(steps(inner + " b[i, j] = b[i, j] + b[max(i - 1, 0), j]"), partition_steps)
 
 
 def heavy(term: str) -> str:

@@ -75,7 +75,7 @@ from msops._loops.to_c.networks import defer_nan_tests
 from msops._loops.to_c.outwards import move_parallel_loops_out
 from msops._loops.to_c.padded_windows import partition_windows
 from msops._loops.to_c.partial_sums import split_reductions
-from msops._loops.to_c.partitioning import partition_loops, partition_rows, partition_steps
+from msops._loops.to_c.partitioning import partition_loops, partition_rows
 from msops._loops.to_c.products import tile_products
 from msops._loops.to_c.proving import prove_indices
 from msops._loops.to_c.reductions import sum_in_variables
@@ -150,7 +150,6 @@ PASSES_IN_PLACE: Passes = (
     ("forward lengths", forward_lengths),
     ("version ragged rows", version_ragged_rows),
     ("split running maxima", split_running_maxima),
-    ("partition steps", partition_steps),
     ("merge branches", merge_branches),
     ("alternate arrays", alternate_arrays),
     ("gather from neighbours", gather_from_neighbours),

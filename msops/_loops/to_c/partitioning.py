@@ -9,7 +9,6 @@ A stencil that tests for the border of its image, or wraps around it, does so at
 Between the first and the last few iterations each test is decided and left out, and the loop runs
 in plain vectors. There the loops inside are split too; at the borders they stay as they are. Rows
 that run in order are split for `carrying`: between the borders each iteration has one before it.
-Steps around other loops are split where these test for the step.
 Halide calls this loop partitioning; the iterations between the borders are its steady state
 (`PartitionLoops.cpp`).
 `scattering` cuts reductions in the same way.
@@ -69,35 +68,6 @@ def partition_rows(kernel: Kernel) -> Kernel:
         return _partition(loop, scope) if is_innermost(loop) else None
 
     return _partitioned(kernel, rewrite_loops(kernel, change, "serial"))
-
-
-def partition_steps(kernel: Kernel) -> Kernel:
-    """Returns the kernel with serial loops split where tests in loops inside of them change.
-
-    The first step of a recurrence starts from other values than the rest, which all loops inside
-    of it would test for.
-    """
-
-    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        loops = (part for part in statements(loop.body) if isinstance(part, For))
-        inner = tuple(stmt for part in loops for stmt in part.body)
-        if len(statements(loop.body)) > _MOST_STATEMENTS or not _tests(loop.var, inner):
-            return None
-        between = steady(loop)
-        return between and beside(loop, between, (within(loop, between),))
-
-    return _partitioned(kernel, rewrite_loops(kernel, change, "serial"))
-
-
-def _tests(var: str, body: tuple[Stmt, ...]) -> bool:
-    """Returns whether statements, or those inside of them, test for a variable."""
-    parts = (
-        part
-        for stmt in statements(body)
-        for own in own_expressions(stmt)
-        for part in expressions(own)
-    )
-    return any(part.dtype == "bool" and var in variables(part) for part in parts)
 
 
 def _partitioned(kernel: Kernel, split: Kernel) -> Kernel:
