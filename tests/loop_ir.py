@@ -138,7 +138,6 @@ from msops._loops.to_c import triangles as c_triangles
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.apart import are_apart
 from msops._loops.to_c.carrying import carry_elements
-from msops._loops.to_c.checking import check_indices_ahead
 from msops._loops.to_c.columns import sum_columns
 from msops._loops.to_c.conditional_sums import add_choices
 from msops._loops.to_c.deferring import defer_sums
@@ -295,7 +294,6 @@ __all__ = [
     "c_triangles",
     "carry_elements",
     "check_bounds",
-    "check_indices_ahead",
     "choose_for_cpu",
     "components",
     "compute_functions_ahead",

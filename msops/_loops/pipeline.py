@@ -51,7 +51,6 @@ from msops._loops.passes.write_out_stages import write_out_stages
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.borders import zero_borders
 from msops._loops.to_c.carrying import carry_elements
-from msops._loops.to_c.checking import check_indices_ahead
 from msops._loops.to_c.columns import sum_columns
 from msops._loops.to_c.conditional_sums import add_choices
 from msops._loops.to_c.deferring import defer_sums
@@ -191,7 +190,6 @@ PASSES_IN_PLACE: Passes = (
     ("partition loops", partition_loops),
     ("hoist variables", hoist_variables),
     ("compute functions ahead", compute_functions_ahead),
-    ("check indices ahead", check_indices_ahead),
     ("place locals", partial(place_locals, most_bytes=LOCAL_BYTES)),
     ("localise temporaries", localise_temporaries),
     ("share among threads", share_among_threads),

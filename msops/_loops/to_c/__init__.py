@@ -44,7 +44,6 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     fusing.py        parallel loops that hand rows on, fused strip by strip
     hoisting.py      variables that a loop does not change, before it
     functions_ahead.py  functions that loops without vectors call, in vectors
-    checking.py      indices that parameters hold, checked once
     workspaces.py    arrays on the stack or in workspaces
     sharing.py       loops that threads share
     tails.py         short loops in whole vectors, of which the last two overlap
