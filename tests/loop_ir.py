@@ -148,7 +148,6 @@ from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
-from msops._loops.to_c.hoisting import hoist_variables
 from msops._loops.to_c.interchange import interchange_updates
 from msops._loops.to_c.invariants import compute_invariants_once
 from msops._loops.to_c.jamming import jam_serial_loops
@@ -333,7 +332,6 @@ __all__ = [
     "gather_windows",
     "gcc_flags",
     "group_terms",
-    "hoist_variables",
     "interchange_updates",
     "interpret",
     "is_float",

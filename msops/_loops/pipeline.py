@@ -61,7 +61,6 @@ from msops._loops.to_c.fresh_results import write_fresh_results
 from msops._loops.to_c.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.fusing import fuse_rows
 from msops._loops.to_c.grouping import group_terms
-from msops._loops.to_c.hoisting import hoist_variables
 from msops._loops.to_c.interchange import interchange_updates
 from msops._loops.to_c.invariants import compute_invariants_once
 from msops._loops.to_c.jamming import jam_serial_loops
@@ -188,7 +187,6 @@ PASSES_IN_PLACE: Passes = (
     ("version loops over data", version_loops_over_data),
     ("fuse rows", fuse_rows),
     ("partition loops", partition_loops),
-    ("hoist variables", hoist_variables),
     ("compute functions ahead", compute_functions_ahead),
     ("place locals", partial(place_locals, most_bytes=LOCAL_BYTES)),
     ("localise temporaries", localise_temporaries),

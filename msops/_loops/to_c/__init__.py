@@ -42,7 +42,6 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     conditional_sums.py  sums of a term or zero, without a branch
     versioning.py    a version with proven indices for loops whose indices depend on data
     fusing.py        parallel loops that hand rows on, fused strip by strip
-    hoisting.py      variables that a loop does not change, before it
     functions_ahead.py  functions that loops without vectors call, in vectors
     workspaces.py    arrays on the stack or in workspaces
     sharing.py       loops that threads share
