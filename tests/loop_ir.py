@@ -162,7 +162,6 @@ from msops._loops.to_c.padded_windows import partition_windows
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.partitioning import partition_loops, partition_rows
 from msops._loops.to_c.products import tile_products
-from msops._loops.to_c.proving import prove_indices
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
 from msops._loops.to_c.rejoining import rejoin_at_pivots
@@ -366,7 +365,6 @@ __all__ = [
     "pipeline",
     "place_locals",
     "privatise",
-    "prove_indices",
     "put_diagonals_in_lanes",
     "put_rows_in_lanes",
     "raise_kernel",

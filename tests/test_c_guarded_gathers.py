@@ -80,3 +80,41 @@ def _built(folder: Path) -> tuple[ctypes.CDLL, list[tuple[Kernel, tuple[Kernel, 
     ready = [shipped(kernel, number) for number, kernel in enumerate(kernels)]
     library = build_together(folder, [source for _, source in ready], ("-O3", "-march=native"))
     return library, list(zip(kernels, ready, strict=True))
+
+
+READS = """kernel reads(a: float32[9, 30], z: float32[40], x: float64[40]) -> (y) {
+  buffer y: float32[40]
+  parallel i in 0 .. 40 {
+    local u: float32[] { local v: float64[] {
+      u[] = z[i]
+      v[] = x[i]
+      if (((u[] >= 0.0:float32) && (u[] <= 8.0:float32))
+          && ((v[] > -1.0:float64) && (v[] < 30.0:float64))) {
+        local r: int32[] { local c: int64[] {
+          r[] = int32(u[])
+          c[] = int64(floor(v[]))
+          y[i] = ((v[] >= 0.0:float64) ? a[r[], int32(v[])] : 7.0:float32)
+          if (c[] >= 0:int64) { y[i] = y[i] + a[r[], c[]] }
+        } }
+      } else {
+        y[i] = -1.0:float32
+      }
+    } }
+  }
+}"""
+
+
+def test_c_reads_the_elements_below_floats(tmp_path: Path) -> None:
+    kernel = parse_kernel(READS)
+    arranged, source = shipped(kernel, 0)
+    library = build_together(tmp_path, [source], ("-O3", "-march=native"))
+    a, edges = np.arange(270, dtype=np.float32).reshape(9, 30), [np.nan, np.inf, -np.inf, 1e30, 0.0]
+    rng = np.random.default_rng(0)
+    for _ in range(20):
+        z = np.concatenate([rng.uniform(-2, 11, 30), edges, [8, 7.9999995, -0.0, -1, 3e9]])
+        x = np.concatenate(
+            [rng.uniform(-2, 33, 30), edges, [30, 29.999999999999996, -0.0, -1, 3e9]]
+        )
+        inputs = [a, rng.permutation(z).astype(np.float32), rng.permutation(x)]
+        (got,) = call(library, arranged, source, inputs)
+        np.testing.assert_array_equal(got, interpret(kernel, inputs)[0])

@@ -75,7 +75,6 @@ from msops._loops.to_c.padded_windows import partition_windows
 from msops._loops.to_c.partial_sums import split_reductions
 from msops._loops.to_c.partitioning import partition_loops, partition_rows
 from msops._loops.to_c.products import tile_products
-from msops._loops.to_c.proving import prove_indices
 from msops._loops.to_c.reductions import sum_in_variables
 from msops._loops.to_c.registers import keep_vectors_in_registers
 from msops._loops.to_c.rejoining import rejoin_at_pivots
@@ -198,7 +197,6 @@ PASSES_IN_PLACE: Passes = (
     ("keep vectors in registers", keep_vectors_in_registers),
     ("mark early ends", mark_early_ends),
     ("evaluate whole conditions", evaluate_whole_conditions),
-    ("prove indices", prove_indices),
 )
 """From a kernel with the kinds of its loops to the form that C is printed from, where a result may
 have the memory of a parameter."""

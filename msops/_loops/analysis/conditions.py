@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from typing import TypeGuard
+from collections.abc import Collection, Iterable, Mapping
 
 from msops._loops.analysis.affine import INDEX_DTYPES, Affine, affine
-from msops._loops.ir.nodes import Binary, Cast, Const, Expr, FunctionCall, Load, Unary
-from msops._loops.ir.operators import INTEGERS, MIRRORED, NEGATED, is_float
-from msops._loops.ir.ranges import Range, Ranges, float_range, whole_range
+from msops._loops.ir.nodes import Binary, Cast, Const, Expr, Unary
+from msops._loops.ir.operators import NEGATED
+from msops._loops.ir.ranges import Range, Ranges
 from msops._loops.ir.walk import expressions
 
 
@@ -47,57 +46,6 @@ def inequalities(
     if left is None or right is None or not widens_exactly(condition, axes, ranges):
         return None
     return compared(condition.op, left, right, ranges)
-
-
-def float_limits(condition: Expr, ranges: Ranges) -> Iterator[tuple[str, Range]]:
-    """Yields the float variables that a condition compares, with their ranges where it holds.
-
-    These are ranges of `float_range`, so they say nothing about NaN.
-    """
-    fails = isinstance(condition, Unary) and condition.op == "not"
-    match condition.operand if isinstance(condition, Unary) else condition:
-        case Binary(op=op, left=left, right=right) if is_float(left.dtype):
-            holding = NEGATED.get(op) if fails else op
-            if holding not in MIRRORED:
-                return
-            for side, sign, other in ((left, holding, right), (right, MIRRORED[holding], left)):
-                variable = side.args[0] if _is_floor(side) else side
-                if not isinstance(variable, Load) or variable.indices:
-                    continue
-                # A comparison with NaN fails, whatever the variable holds.
-                if fails and not _is_number(other):
-                    continue
-                low, high = float_range(other, ranges)
-                least, greatest = whole_range(variable.dtype)
-                if sign in ("ge", "gt", "eq"):
-                    least = low
-                if sign in ("le", "lt", "eq"):
-                    greatest = high - (sign == "lt" and _is_whole(other))
-                yield variable.buffer, (least, greatest)
-
-
-def _is_floor(expr: Expr) -> TypeGuard[FunctionCall]:
-    return isinstance(expr, FunctionCall) and expr.function == "floor"
-
-
-def _is_number(expr: Expr) -> bool:
-    """Returns whether a float is known not to be NaN."""
-    match expr:
-        case Const(value=value):
-            return value == value
-        case Cast(operand=operand):
-            return operand.dtype in INTEGERS
-    return False
-
-
-def _is_whole(expr: Expr) -> bool:
-    """Returns whether a float is known to be a whole number."""
-    match expr:
-        case Const(value=value):
-            return float(value).is_integer()
-        case Cast(operand=operand):
-            return operand.dtype in INTEGERS
-    return _is_floor(expr)
 
 
 def widens_exactly(expr: Expr, axes: Collection[str], ranges: Ranges) -> bool:

@@ -131,11 +131,6 @@ def div(left: Expr, right: Expr) -> Expr:
     return binary("div", left, right)
 
 
-def square(expr: Expr) -> Expr:
-    """Returns x * x."""
-    return mul(expr, expr)
-
-
 def cast(expr: Expr, dtype: str) -> Expr:
     """Returns the expression in a dtype."""
     if expr.dtype == dtype:

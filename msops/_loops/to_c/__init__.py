@@ -5,7 +5,6 @@ borders.py writes zeros around what a kernel writes of large results, ahead of t
 Passes, in the order of `pipeline.PASSES_TO_C`:
 
     fresh_results.py parameters that are read as given, instead of copies of them
-    partitioning.py  loops, split into their borders and what lies between
     merging.py       one store of a chosen value instead of a store in each branch
     alternating.py   alternation of an array and its copy, step by step of a time loop
     neighbours.py    sums of terms from neighbours, gathered element by element
@@ -14,11 +13,11 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     tables.py        what a loop around does not change, from tables
     repeats.py       values of rows that several loops compute, from arrays
     columns.py       sums over windows, from the sums of their columns
-    row_blocks.py    rows that take each step, and each product, together
     deferring.py     sums that a loop only adds to, after it
     transposing.py   factors of long sums, copied so that vectors run over an outer loop
     padded_windows.py  loops around padded windows, split where parts lie outside
     widening.py      sums in variables, with an element for each position
+    row_blocks.py    rows that take each step, and each product, together
     windows.py       loops over small windows, written out as statements
     unrolling.py     short inner loops, written out as statements
     networks.py      networks and chains of extremes that look for NaN only where values leave
@@ -31,6 +30,7 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     triangles.py     rows that read all rows before them, block by block
     separating.py    loops that add to rows beside their own, split for threads
     partial_sums.py  long reductions, split into partial sums for threads
+    partitioning.py  loops, split into their borders and what lies between
     searching.py     searches for an extreme element, in loops of their own and in lanes
     lanes.py         rows that run in order, one in each lane of a vector
     diagonals.py     rows that read the row before, in lanes along diagonals
@@ -52,7 +52,6 @@ Passes, in the order of `pipeline.PASSES_TO_C`:
     registers.py     local arrays that are values of vector types
     early_ends.py    loops that are left once their condition is false
     whole_conditions.py  conditions of two cheap parts, without a branch between them
-    proving.py       indices that variables hold, proven by the conditions around them
 
 What the passes share:
 
