@@ -710,6 +710,59 @@ def test_the_end_of_python_waits_for_a_function(seconds: float) -> None:
     assert time.monotonic() - begin < 30
 
 
+MANY = """
+import faulthandler, threading, time
+import jax, jax.numpy as jnp, numpy as np
+from msops import Custom
+faulthandler.dump_traceback_later(60, exit=True)
+first = lambda x: x
+work = jax.jit(lambda x: jnp.sin(x) + 1)
+program = jax.jit(Custom(lambda x: np.asarray(work(x)), first, first))
+wait = jax.jit(Custom(lambda x: (time.sleep(0.5), x)[1], first, first))
+long = jax.jit(lambda x: jax.lax.fori_loop(0, 9, lambda i, x: x @ x, x)[:200, :200])
+program(wait(long(jnp.eye(1000)))).block_until_ready()
+
+def check():
+    # The function runs on a thread of XLA, and all calls behind it wait.
+    x = wait(long(jnp.eye(1000)))
+    each = [program(x) for _ in range(50)]
+    for _ in range(50):
+        x = program(x)
+    for result in (*each, x):
+        assert result.shape == (200, 200)
+    np.testing.assert_allclose(each[-1], np.sin(np.eye(200)) + 1, rtol=1e-6)
+
+threads = [threading.Thread(target=check) for _ in range(THREADS)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+print("done")
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 5])
+def test_many_calls_of_programs_whose_functions_call_jax_need_no_waiting(threads: int) -> None:
+    """JAX takes 32 programs, and 33 calls that wait for a function would leave it no place."""
+    done = run_python(MANY.replace("THREADS", str(threads)))
+    assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-4000:]
+
+
+def test_calls_that_wait_for_room_leave_errors_to_those_who_use_results() -> None:
+    def fail(x: np.ndarray) -> np.ndarray:
+        raise ValueError("by hand")
+
+    long = jax.jit(lambda x: jax.lax.fori_loop(0, 9, lambda i, x: x @ x, x))
+    program = jax.jit(Custom(fail, lambda x: x, lambda x: x))
+    with pytest.raises((ValueError, RuntimeError), match="by hand"):
+        program(jnp.eye(1000)).block_until_ready()
+    pending = long(jnp.eye(1000))
+    results = [program(pending) for _ in range(20)]  # a call that waited for room is among them
+    for result in results:
+        with pytest.raises((ValueError, RuntimeError), match="by hand"):
+            result.block_until_ready()
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("inputs", ["ready", "pending"])
 def test_functions_that_call_jax_do_not_wait_for_one_another(inputs: str) -> None:

@@ -4,7 +4,8 @@ Each function wraps one mechanism of JAX, so a new JAX needs changes in this pac
 `partitioning` is not imported here, because only programs over several devices need it.
 
 May import: no other room.
-Modules: division, effects, ffi, lowering, partitioning, primitives, processes, sub_byte, values.
+Modules: division, effects, ffi, lowering, pacing, partitioning, primitives, processes, sub_byte,
+values.
 """
 
 from msops._jax_seam.effects import KeepsOrder, RunsForEffect
@@ -21,6 +22,9 @@ from msops._jax_seam.lowering import (
     devices_of,
     lower_as,
     partition_count,
+)
+from msops._jax_seam.pacing import (
+    leave_room,
 )
 from msops._jax_seam.primitives import (
     PLATFORMS,
@@ -74,6 +78,7 @@ __all__ = [
     "hold_host_function",
     "hold_weakly",
     "is_zero",
+    "leave_room",
     "lower_as",
     "naming_special_values",
     "new_linear_primitive",
