@@ -262,7 +262,7 @@ def test_other_loops_have_the_bits_of_plain_code(compiler: str, tmp_path: Path) 
     folder = os.environ.get("MSOPS_TEST_LOOPS")
     if not folder:
         pytest.skip("MSOPS_TEST_LOOPS names no folder of kernels")
-    with modules_of(Path(folder), "kernels"):
+    with modules_of(Path(folder), "kernels", "perf_cases"):
         timed = importlib.import_module("perf_cases").PERF
         cases = importlib.import_module("kernels.case").CASES
     programs = []
