@@ -23,10 +23,10 @@ _BLOCK = re.compile(
     r"^(?:<!-- (?P<note>[\w:, ]+) -->\n)?```(?P<language>\w+)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
-_FILE_NAME = re.compile(r"(?://|#) (\S+\.(?:c|cc|cpp|cu|h|py))\b")
+_FILE_NAME = re.compile(r"(?://|#) (\S+\.(?:c|cc|cpp|cu|h|py|yaml))\b")
 # Estimated seconds depend on the vectors of the processor.
 _ESTIMATE = re.compile(r"(?<=an estimated )[\d.]+ \w+(?= as native code)")
-_FILES = ("c", "cpp", "cuda")
+_FILES = ("c", "cpp", "cuda", "yaml")
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ def blocks_of(text: str) -> Iterator[Block]:
 def run_document(text: str, folder: Path) -> int:
     """Runs the blocks of a document in order; returns how many printed what they promised.
 
-    A block in C, C++ or CUDA whose first line names a file is that file. Python blocks share one
-    namespace, and each is a file to Python, as a doctest is, of that name if its first line has
-    one. A text block holds what the Python block before it prints. The lines of a console block
+    A block in C, C++, CUDA or YAML whose first line names a file is that file. Python blocks share
+    one namespace, and each is a file to Python, as a doctest is, of that name if its first line
+    has one. A text block holds what the Python block before it prints. The lines of a console block
     that begin with ``$`` are commands, and the others are what they print.
 
     A comment on the line before a block says more of it: ``<!-- save -->`` of a Python block that

@@ -45,7 +45,8 @@ class CustomOpBuilder:
       build: a `Build`, for what else the sources need: libraries, flags, macros; it comes after the
         other options.
       enable_atb, enable_asdsip: libraries of Ascend that msops does not have; only False.
-      op_def, op_doc: MindSpore's description of graph operators; only None.
+      op_def: a YAML file, or a list or tuple of them, that defines graph operators of the module.
+      op_doc: a YAML file, or several, with the docstrings of these operators.
 
     Raises:
       ArgumentTypeError: an argument is of a wrong type.
@@ -157,8 +158,11 @@ class CustomOpBuilder:
           Absolute path of the library: in `build_dir` if that was given, else in the cache.
 
         Raises:
+          ArgumentValueError: a file of `op_def` or `op_doc` does not exist (the error is a
+            FileNotFoundError, too), or its name does not end in .yaml or .yml.
           BuildError: there is no compiler, it failed (the message holds its command and its first
-            lines, the attribute ``output`` all of them), or the cache cannot be written.
+            lines, the attribute ``output`` all of them), a file of `op_def` is malformed, or the
+            cache cannot be written.
         """
         return str(self._copied(self._build()))
 
@@ -177,12 +181,57 @@ class CustomOpBuilder:
         built = self._build()
         self._copied(built)
         try:
-            return load_module(Module(self.name, built.hash, self.backend), built.path)
+            native = load_module(Module(self.name, built.hash, self.backend), built.path)
         except TypeTakenError:
             # pybind11 shares the table of C++ classes among modules, by this macro: with a value of
             # its own this one, say the latest of a notebook's cell, has a table of its own.
             built = self._build(f'-DPYBIND11_COMPILER_TYPE="{built.hash[:16]}"')
-            return load_module(Module(self.name, built.hash, self.backend), built.path)
+            native = load_module(Module(self.name, built.hash, self.backend), built.path)
+        except BuildError as error:
+            raise self._explained(error) from error
+        return self._with_operators(native, built)
+
+    def _explained(self, error: BuildError) -> BuildError:
+        """Returns the error of a module that does not load."""
+        if not self._options.op_def:
+            return error
+        from msops._extension.graph.modules import explain_missing
+
+        return explain_missing(error, self._options.who)
+
+    def _with_operators(
+        self, native: types.ModuleType, built: _toolchain.Built
+    ) -> types.ModuleType:
+        """Returns the module with the operators of op_def."""
+        options = self._options
+        if not options.op_def:
+            return native
+        from msops._extension.calls import Module
+        from msops._extension.graph import modules
+
+        return modules.add_operators(
+            native,
+            Module(self.name, built.hash, self.backend),
+            built.path,
+            modules.read_definitions(options.op_def, options.who),
+            modules.read_docs(options.op_doc, options.who),
+        )
+
+    def _operator_sources(self) -> tuple[Path, ...]:
+        """Returns the source that connects the operators of op_def with msops, if there are any."""
+        options = self._options
+        if not options.op_def:
+            return ()
+        from msops._extension.graph.modules import read_definitions, read_docs
+        from msops._extension.graph.source import write_source
+
+        read_docs(options.op_doc, options.who)
+        names = [definition.name for definition in read_definitions(options.op_def, options.who)]
+        return (
+            _toolchain.store_source(
+                write_source(names), f"{options.name}_operators.cpp", options.who
+            ),
+        )
 
     def _build(self, *more_flags: str) -> _toolchain.Built:
         who = self._options.who
@@ -193,7 +242,7 @@ class CustomOpBuilder:
         _toolchain.check_build(build, who)
         flags = (*words("cflags", self.get_cflags(), who), *more_flags)
         linker = LANGUAGES[".cu" if self.backend == "GPU" else ".cpp"]
-        paths = (*map(Path, self.get_sources()), *build.sources)
+        paths = (*map(Path, self.get_sources()), *build.sources, *self._operator_sources())
         folders = (*map(Path, self.get_include_paths()), *build.include_dirs)
         sources = _toolchain.ModuleSources(
             name=self.name,

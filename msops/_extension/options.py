@@ -35,6 +35,8 @@ class BuilderOptions:
     debug_mode: bool
     verbose: bool
     build: Build
+    op_def: tuple[str, ...]
+    op_doc: tuple[str, ...]
 
     @property
     def who(self) -> str:
@@ -71,6 +73,8 @@ def read_options(
         debug_mode=_flag("debug_mode", rest.pop("debug_mode", False)),
         verbose=_flag("verbose", rest.pop("verbose", False)),
         build=_build(rest.pop("build", None)),
+        op_def=_yaml_paths("op_def", rest.pop("op_def", None)),
+        op_doc=_yaml_paths("op_doc", rest.pop("op_doc", None)),
     )
     if not options.sources:
         raise ArgumentValueError.explained(
@@ -83,7 +87,8 @@ def read_options(
         raise ArgumentTypeError.explained(
             options.who,
             f"expected none of the argument(s) {', '.join(sorted(rest))}",
-            "It takes include_paths, cflags, ldflags, build_dir, debug_mode, verbose and build.",
+            "It takes include_paths, cflags, ldflags, build_dir, debug_mode, verbose, build, "
+            "op_def and op_doc.",
         )
     return options
 
@@ -143,13 +148,6 @@ def _refuse_ascend_only(rest: dict[str, Any]) -> None:
                 "Write the operator with CustomLaunchAclnn and the operators of msops, or as "
                 "a PyboostRunner.",
             )
-    for name in ("op_def", "op_doc"):
-        if rest.pop(name, None) is not None:
-            raise ArgumentValueError.explained(
-                _WHO,
-                f"{name} describes operators of MindSpore's graph compiler",
-                "Leave it out: functions bound with PYBIND11_MODULE also work under jax.jit.",
-            )
 
 
 def _paths(name: str, value: Any) -> tuple[str, ...]:
@@ -165,6 +163,10 @@ def _paths(name: str, value: Any) -> tuple[str, ...]:
         f"got {value!r}",
         "Name files and folders.",
     )
+
+
+def _yaml_paths(name: str, value: Any) -> tuple[str, ...]:
+    return () if value is None else _paths(name, value)
 
 
 def _optional_path(name: str, value: Any) -> str | None:

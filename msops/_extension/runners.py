@@ -262,12 +262,23 @@ def _jvp(
         raise GradientTypeError.explained(
             _who(runner),
             "it is being differentiated, and a PyboostRunner has no gradient",
-            "Call it in Forward of a mindspore::pynative::autograd::Function that has a "
+            _graph_remedy(runner.op)
+            or "Call it in Forward of a mindspore::pynative::autograd::Function that has a "
             "Backward, and for second derivatives call that Function in Backward, too; or put "
             "jax.lax.stop_gradient around its inputs.",
         )
     results = _primitive().bind(*primals, runner=runner, signature=signature)
     return results, [seam.zero_tangent(jax.typeof(result)) for result in results]
+
+
+def _graph_remedy(op: str) -> str:
+    """Returns what to do about the gradient of a graph operator, "" for other runners."""
+    if not op.startswith("Custom_"):
+        return ""
+    return (
+        f'Register its bprop: @bprop_getters.register("{op}"), from '
+        "msops.ops._grad_experimental.grad_base; or put jax.lax.stop_gradient around its inputs."
+    )
 
 
 def _transpose(

@@ -22,6 +22,8 @@
 
 #include "msops_extension/dispatch.h"
 #include "msops_extension/function.h"
+#include "msops_extension/graph/aclnn_kernel_mod.h"
+#include "msops_extension/graph/names.h"
 #include "msops_extension/launch.h"
 #include "msops_extension/log.h"
 #include "msops_extension/ms_tensor.h"

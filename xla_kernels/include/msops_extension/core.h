@@ -59,6 +59,13 @@ inline py::object Numbers(const std::vector<int64_t>& values) {
   return Tuple(std::move(items));
 }
 
+inline std::string TextOf(PyObject* object) {
+  Py_ssize_t size = 0;
+  const char* const text = PyUnicode_AsUTF8AndSize(object, &size);
+  if (!text) throw py::error_already_set();
+  return {text, static_cast<size_t>(size)};
+}
+
 inline int64_t AsNumber(PyObject* object) {
   const int64_t value = PyLong_AsLongLong(object);
   if (value == -1 && PyErr_Occurred()) throw py::error_already_set();

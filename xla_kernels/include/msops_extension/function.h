@@ -178,7 +178,7 @@ class Call : public std::enable_shared_from_this<Call> {
     context->saved_ = msops::extension::FromHandles(saved);
     PyObject *key = nullptr, *value = nullptr;
     for (Py_ssize_t at = 0; PyDict_Next(data, &at, &key, &value);) {
-      context->saved_data[PyUnicode_AsUTF8(key)] = ValueOf(value);
+      context->saved_data[msops::extension::TextOf(key)] = msops::extension::ValueOf(value);
     }
     return msops::extension::Handles(Backward(context, msops::extension::FromHandles(gradients)));
   }
@@ -187,22 +187,6 @@ class Call : public std::enable_shared_from_this<Call> {
     std::vector<py::object> items;
     for (const bool flag : flags) items.push_back(py::bool_(flag));
     return msops::extension::Tuple(std::move(items));
-  }
-
-  static ValuePtr ValueOf(PyObject* value) {
-    if (value == Py_None) return nullptr;
-    if (PyBool_Check(value)) return MakeValue(value == Py_True);
-    if (PyLong_Check(value)) return MakeValue(msops::extension::AsNumber(value));
-    if (PyFloat_Check(value)) return MakeValue(PyFloat_AS_DOUBLE(value));
-    if (PyUnicode_Check(value)) return MakeValue(std::string(PyUnicode_AsUTF8(value)));
-    if (!PyTuple_Check(value)) {
-      return msops::extension::FromHandle(py::reinterpret_borrow<py::object>(value));
-    }
-    ValuePtrList items;
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(value); ++i) {
-      items.push_back(ValueOf(PyTuple_GET_ITEM(value, i)));
-    }
-    return std::make_shared<ValueTuple>(std::move(items));
   }
 
   const std::string name_;

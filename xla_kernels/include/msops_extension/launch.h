@@ -21,6 +21,10 @@ namespace mindspore::device {
 class DeviceContext;
 }  // namespace mindspore::device
 
+namespace mindspore::kernel {
+class KernelTensor;
+}  // namespace mindspore::kernel
+
 namespace msops::extension {
 
 template <typename Type>
@@ -45,6 +49,8 @@ py::object Argument(const Type& value) {
   } else if constexpr (std::is_convertible_v<Type, mindspore::ValuePtr>) {
     const mindspore::ValuePtr pointer = value;
     return pointer ? pointer->ToPython() : py::none();
+  } else if constexpr (std::is_same_v<Type, mindspore::kernel::KernelTensor*>) {
+    return value ? Argument(value->GetValue()) : py::none();
   } else if constexpr (IsOptional<Type>::value) {
     return value ? Argument(*value) : py::none();
   } else if constexpr (IsFlagged<Type>::value) {

@@ -11,6 +11,7 @@
 #include <memory>
 #include <numeric>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -18,15 +19,23 @@
 
 namespace mindspore {
 
-// An operator's name.
+// An operator's name and attributes.
 class Primitive : public Value {
  public:
   explicit Primitive(std::string name) : name_(std::move(name)) {}
   const std::string& name() const { return name_; }
+  void AddAttr(const std::string& name, const ValuePtr& value) { attributes_[name] = value; }
+  bool HasAttr(const std::string& name) const { return attributes_.count(name) != 0; }
+  // Null if there is none of that name.
+  ValuePtr GetAttr(const std::string& name) const {
+    const auto found = attributes_.find(name);
+    return found == attributes_.end() ? nullptr : found->second;
+  }
   py::object ToPython() const override { return msops::extension::Text(name_); }
 
  private:
   const std::string name_;
+  std::unordered_map<std::string, ValuePtr> attributes_;
 };
 using PrimitivePtr = std::shared_ptr<Primitive>;
 

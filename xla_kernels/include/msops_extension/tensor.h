@@ -186,6 +186,22 @@ inline mindspore::tensor::TensorPtrList FromHandles(const py::handle& handles) {
   return tensors;
 }
 
+// A handle, a number, text, or a tuple of these as a value; None is null. Needs the GIL.
+inline mindspore::ValuePtr ValueOf(PyObject* object) {
+  using mindspore::MakeValue;
+  if (object == Py_None) return nullptr;
+  if (PyBool_Check(object)) return MakeValue(object == Py_True);
+  if (PyLong_Check(object)) return MakeValue(AsNumber(object));
+  if (PyFloat_Check(object)) return MakeValue(PyFloat_AS_DOUBLE(object));
+  if (PyUnicode_Check(object)) return MakeValue(TextOf(object));
+  if (!PyTuple_Check(object)) return FromHandle(py::reinterpret_borrow<py::object>(object));
+  mindspore::ValuePtrList items;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) {
+    items.push_back(ValueOf(PyTuple_GET_ITEM(object, i)));
+  }
+  return std::make_shared<mindspore::ValueTuple>(std::move(items));
+}
+
 // The tensor that a Python object is; nothing if it is none. None is null, as in MindSpore.
 inline bool ReadTensor(const py::handle& source, mindspore::tensor::TensorPtr* tensor) {
   if (source.is_none()) return true;

@@ -24,6 +24,11 @@ using ::ShapeVector;
 enum TypeId : int {
   kTypeUnknown = 0,
   kMetaTypeNone = 7,
+  kObjectTypeNumber = 11,
+  kObjectTypeString = 12,
+  kObjectTypeList = 13,
+  kObjectTypeTuple = 14,
+  kObjectTypeTensorType = 17,
   kNumberTypeBool = 30,
   kNumberTypeInt = 31,
   kNumberTypeInt8 = 32,
@@ -82,9 +87,12 @@ inline std::string TypeIdToString(TypeId id, bool to_lower = false) {
 }
 
 namespace abstract {
+// An extent, or a rank, that is not known.
 struct Shape {
   static constexpr int64_t kShapeDimAny = -1;
+  static constexpr int64_t kShapeRankAny = -2;
 };
+using TensorShape = Shape;
 }  // namespace abstract
 
 class Value : public std::enable_shared_from_this<Value> {

@@ -1,0 +1,1 @@
+"""MindSpore's ``ops._grad_experimental`` namespace: gradients of graph operators."""

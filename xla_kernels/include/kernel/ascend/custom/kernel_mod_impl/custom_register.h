@@ -1,0 +1,7 @@
+// custom_register.h: MS_CUSTOM_OPS_REGISTER, as MindSpore names the header.
+#ifndef KERNEL_ASCEND_CUSTOM_KERNEL_MOD_IMPL_CUSTOM_REGISTER_H_
+#define KERNEL_ASCEND_CUSTOM_KERNEL_MOD_IMPL_CUSTOM_REGISTER_H_
+
+#include "ms_extension/api.h"
+
+#endif  // KERNEL_ASCEND_CUSTOM_KERNEL_MOD_IMPL_CUSTOM_REGISTER_H_
