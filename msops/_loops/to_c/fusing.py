@@ -82,7 +82,14 @@ _MOST_LOOPS = 16
 
 def fuse_rows(kernel: Kernel) -> Kernel:
     """Returns the kernel with parallel loops fused that hand temporaries on by rows."""
-    fusion = _Fusion(kernel)
+    temporaries = [
+        buffer
+        for buffer in kernel.buffers
+        if buffer.name not in kernel.results and len(buffer.shape) > 1
+    ]
+    if sum(map(size_bytes, temporaries)) <= LEAST_BYTES:
+        return kernel
+    fusion = _Fusion(kernel, temporaries)
     body = fusion.body(kernel.body, Scope.of(kernel))
     if not fusion.kept:
         return kernel
@@ -137,23 +144,19 @@ class _Row:
 class _Fusion:
     """Attributes: kept: the names of the temporaries that are kept by rows."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, temporaries: Sequence[Buffer]) -> None:
         self.kept: set[str] = set()
         self._names = Names(kernel)
         self._costs = cost.NativeCosts(kernel)
         self._uses = Counter(access.buffer for access in accesses_in(kernel.body))
-        self._temporaries = {
-            buffer.name: buffer
-            for buffer in kernel.buffers
-            if buffer.name not in kernel.results and len(buffer.shape) > 1
-        }
+        self._temporaries = {buffer.name: buffer for buffer in temporaries}
 
     def body(self, body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
         """Returns a body with groups of its loops fused, also those inside serial loops."""
         found: list[Stmt] = []
         first = 0
         while first < len(body):
-            stages = list(_stages(body[first : first + _MOST_LOOPS])) if self._temporaries else []
+            stages = list(_stages(body[first : first + _MOST_LOOPS]))
             for count in range(len(stages), 1, -1):
                 fused = self._fused(stages[:count], scope)
                 if fused is not None:
