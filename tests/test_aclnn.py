@@ -12,6 +12,7 @@ import pytest
 import scipy
 from aclnn_cases import CASES as PLAIN_CASES
 from aclnn_cases import Case
+from aclnn_language_model_cases import CASES as LANGUAGE_MODEL_CASES
 from aclnn_model_cases import CASES as MODEL_CASES
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -24,7 +25,7 @@ from msops import errors, extension
 from msops._ascend import aclnn
 from msops._ascend.aclnn.dtypes import promote
 
-CASES = [*PLAIN_CASES, *MODEL_CASES]
+CASES = [*PLAIN_CASES, *MODEL_CASES, *LANGUAGE_MODEL_CASES]
 
 ONES = np.ones(3, np.float32)
 F32 = jax.ShapeDtypeStruct((3,), np.float32)
@@ -54,7 +55,8 @@ RANDOM = {
 SMOOTH = """
 Add Sub Mul Div Gelu Silu Softmax LogSoftmax LayerNorm RmsNorm Matmul Mean ReduceSum Exp Tanh Elu
 Softplus LogSumExp Norm Cumsum Gather ScatterAdd Index AvgPool2d MaxPool BatchNorm GroupNorm Amax
-MultiScaleDeformableAttn Sort Topk SplitTensor Cat
+MultiScaleDeformableAttn Sort Topk SplitTensor Cat DeepNorm MoeGatingTopKSoftmax MoeInitRoutingV2
+MoeFinalizeRoutingV2 ScatterNdUpdate ScatterPaCache KvRmsNormRopeCache ApplyRotaryPosEmbV2
 """
 # One of each kind: element by element, along an axis, a product, by indices, over windows, a
 # normalisation, several results. JAX differentiates what the others are made of in the same ways.
@@ -301,10 +303,33 @@ def test_a_drawn_mask_drops_its_part() -> None:
         ("MseLoss", [ONES, ONES, 3], "expected reduction 0, 1 or 2"),
         ("IndexFillTensor", [ONES, 0, [3], 1.0], "indices below 3"),
         ("RightShift", [ONES, ONES], "integers or booleans"),
+        ("ScatterNdUpdate", [ONES, np.array([[3]]), ONES[:1]], "indices below 3"),
+        ("ScatterNdUpdate", [ONES, np.array([[0]]), ONES], r"updates of shape \(1,\)"),
+        ("DynamicQuant", [ONES, None], "an Int8 output"),
+        ("GeluQuant", [ONES, None, None, "erf", "static", "rint", 2], "'none' or 'tanh'"),
+        ("GeluQuant", [ONES, None, None, "tanh", "static", "rint", 36], "dstType 2"),
+        ("GeluQuant", [ONES, None, None, "tanh", "static", "rint", 2], "an inputScale with"),
+        ("DeepNorm", [ONES, ONES[:2], ONES, ONES, 1.0, 1e-5], "gx of shape"),
+        ("MoeGatingTopKSoftmax", [ONES[None], None, 4], "k up to"),
+        ("MoeInitRoutingV2", [ONES[None], np.array([[2]]), 0, 0, 2, 0, 1, False], "below 2"),
+        ("MoeInitRoutingV2", [ONES[None], np.array([[0]]), 0, 0, 2, 1, 0, False], "a capacity"),
+        ("MoeFinalizeRoutingV2", [ONES[None], np.array([1]), *[None] * 5, 0], "indices below 1"),
+        ("MoeFinalizeRoutingV2", [ONES[None], np.array([0]), *[None] * 5, 4], "dropPadMode 0 to 3"),
+        (
+            "ScatterPaCache",
+            [np.ones((1, 1, 3), np.float32), np.ones((1, 2, 1, 3), np.float32), np.array([2])]
+            + [None] * 4,
+            "indices below 2",
+        ),
+        (
+            "ApplyRotaryPosEmbV2",
+            [*[np.ones((1, 1, 1, 4), np.float32)] * 4, 2, "half"],
+            "expected layout 1",
+        ),
     ],
 )
 def test_what_a_model_gets_wrong_is_said(name: str, inputs: Any, message: str) -> None:
-    count = {"InplaceUniform": 0, "Kthvalue": 2}.get(name, 1)
+    count = len(aclnn.lookup(name, "").signature.results or [])
     with pytest.raises(errors.ArgumentValueError, match=message):
         call(name, inputs, [F32] * count)
 
@@ -392,6 +417,19 @@ def test_errors_say_who_and_what(
 
 
 @pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("aclnnMoeDistributeDispatchV3", "JAX has jax.shard_map"),
+        ("aclnnLightningIndexer", "differ between versions of CANN"),
+        ("SparseFlashAttention", "differ between versions of CANN"),
+    ],
+)
+def test_what_msops_leaves_out_is_said_with_the_reason(name: str, why: str) -> None:
+    with pytest.raises(errors.ArgumentValueError, match=f"no aclnn operator '{name}': .*{why}"):
+        aclnn.lookup(name, "my_ops")
+
+
+@pytest.mark.parametrize(
     ("name", "near"),
     [
         ("aclnnAddd", "aclnnAdd"),
@@ -428,7 +466,10 @@ WRITES = {
     "Scatter add": lambda x, i, y: [x, 0, i, y, 1],
     "ScatterValue": lambda x, i, y: [x, 0, i, 5.0, 2],
     "IndexAdd": lambda x, i, y: [x, 0, i, y, 2.0],
+    "ScatterNdUpdate": lambda x, i, y: [x, i[:, None], y],
+    "ScatterPaCache": lambda x, i, y: [y[:, None], x.reshape(2, 100, 1), i, *[None] * 4],
 }
+UPDATES = "ScatterNdUpdate", "ScatterPaCache"
 VECTOR = np.arange(1, 201, dtype=np.float32)
 WITHIN = np.array([1, 100, 120], np.int8)
 
@@ -445,7 +486,8 @@ def test_an_index_out_of_range_is_never_another_index(name: str, bad: int) -> No
         reads = name in READS
         inputs = READS[name](VECTOR, index) if reads else WRITES[name](VECTOR, index, entries)
         shape = index.shape if reads else VECTOR.shape
-        return call(name.split()[0], inputs, [jax.ShapeDtypeStruct(shape, "float32")])[0]
+        outputs = [] if name in UPDATES else [jax.ShapeDtypeStruct(shape, "float32")]
+        return call(name.split()[0], inputs, outputs)[0].reshape(shape)
 
     with pytest.raises(errors.ArgumentValueError, match="indices below 200"):
         program(index, entries)

@@ -19,7 +19,7 @@ from msops._ascend.aclnn.shapes import one_axis
 from msops._ascend.aclnn.table import aclnn
 
 
-def _check(index: jax.Array, extent: int, *, may_count_back: bool = False) -> None:
+def check_indices(index: jax.Array, extent: int, *, may_count_back: bool = False) -> None:
     """Refuses indices that are known to be out of range, or are no integers."""
     if kind_of(index.dtype) != 1:
         raise Refused(f"expected integer indices; got {index.dtype}", "Cast them to Int64.")
@@ -74,7 +74,7 @@ def index(self: Tensor, indices: Indices) -> Tensor:
                 raise Refused(
                     f"expected up to {self.ndim} indices; got {len(indices)}", "One per axis."
                 )
-            _check(item, self.shape[axis], may_count_back=True)
+            check_indices(item, self.shape[axis], may_count_back=True)
             positions.append(_wide(item))
             axis += 1
     return _read(self, tuple(positions), may_count_back=True)
@@ -88,14 +88,14 @@ def index_select(self: Tensor, dim: Int, index: Tensor) -> Tensor:
     if self.ndim == 0 and index.size == 1:
         return index_select(self.reshape(1), dim, index).reshape(())
     axis = one_axis(dim, self)
-    _check(index, self.shape[axis])
+    check_indices(index, self.shape[axis])
     return _read(self, (slice(None),) * axis + (index.reshape(-1),))
 
 
 @aclnn("Embedding")
 def embedding(weight: Tensor, indices: Tensor) -> Tensor:
     """The rows of a matrix that `indices` names."""
-    _check(indices, weight.shape[0])
+    check_indices(indices, weight.shape[0])
     return _read(weight, indices)
 
 
@@ -119,7 +119,7 @@ def gather(self: Tensor, dim: Int, index: Tensor) -> Tensor:
     """``self[i][index[i][j]]`` for `dim` 1 of a matrix, and likewise."""
     axis = one_axis(dim, self)
     positions = _along(self, axis, _wide(index))
-    _check(index, self.shape[axis], may_count_back=True)
+    check_indices(index, self.shape[axis], may_count_back=True)
     return _read(self, positions, may_count_back=True)
 
 
@@ -130,7 +130,7 @@ def gather_nd(self: Tensor, indices: Tensor, negative_index_support: Bool) -> Te
     if depth > self.ndim:
         raise Refused(f"expected points of up to {self.ndim} numbers; got {depth}", "Shorten.")
     for n in range(depth):
-        _check(indices[..., n], self.shape[n], may_count_back=negative_index_support)
+        check_indices(indices[..., n], self.shape[n], may_count_back=negative_index_support)
     points = tuple(jnp.moveaxis(_wide(indices), -1, 0))
     return _read(self, points, may_count_back=negative_index_support)
 
@@ -149,7 +149,7 @@ def scatter(self: Tensor, dim: Int, index: Tensor, src: Tensor, reduce: Int) -> 
     """
     axis = one_axis(dim, self)
     positions = _along(self, axis, index)
-    _check(index, self.shape[axis])
+    check_indices(index, self.shape[axis])
     if src.ndim != index.ndim or any(
         have < need for have, need in zip(src.shape, index.shape, strict=True)
     ):
@@ -174,11 +174,29 @@ def _store(x: jax.Array, positions: object, entries: jax.Array, reduce: int) -> 
     return update(entries, mode="drop", wrap_negative_indices=False)
 
 
+@aclnn("ScatterNdUpdate")
+def scatter_nd_update(var_ref: UpdatedTensor, indices: Tensor, updates: Tensor) -> Tensor:
+    """`var_ref` with slices stored at points: the last axis of `indices` holds one each."""
+    depth = indices.shape[-1] if indices.ndim else 0
+    if not 0 < depth <= var_ref.ndim:
+        raise Refused(
+            f"expected points of 1 to {var_ref.ndim} numbers; got indices {indices.shape}",
+            "Their last axis is a point.",
+        )
+    expected = (*indices.shape[:-1], *var_ref.shape[depth:])
+    if updates.shape != expected:
+        raise Refused(f"expected updates of shape {expected}; got {updates.shape}", "Reshape them.")
+    for n in range(depth):
+        check_indices(indices[..., n], var_ref.shape[n])
+    points = tuple(jnp.moveaxis(_wide(indices), -1, 0))
+    return _store(var_ref, points, updates.astype(var_ref.dtype), 0)
+
+
 @aclnn("IndexAdd")
 def index_add(self: Tensor, dim: Int, index: Tensor, source: Tensor, alpha: Scalar) -> Tensor:
     """`self` with ``alpha * source`` added to the slices that a vector names."""
     axis = one_axis(dim, self)
-    _check(index, self.shape[axis])
+    check_indices(index, self.shape[axis])
     x, y = promote(self, source)
     return _store(x, (slice(None),) * axis + (index,), y * x.dtype.type(alpha), 1)
 

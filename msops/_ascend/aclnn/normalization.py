@@ -114,6 +114,24 @@ def inplace_add_rms_norm(
     return rstd, result, total
 
 
+@aclnn("DeepNorm")
+def deep_norm(
+    x: Tensor, gx: Tensor, beta: Tensor, gamma: Tensor, alpha: Float, epsilon: Float
+) -> tuple[Tensor | None, Tensor | None, Tensor]:
+    """`LayerNorm` of ``alpha * x + gx`` over the axes of `gamma`.
+
+    Returns:
+      Mean and 1 / standard deviation, the normalized axes of size 1; then the output.
+
+    Source: H. Wang et al., "DeepNet", 2022.
+    """
+    if x.shape != gx.shape:
+        raise Refused(f"expected gx of shape {x.shape}; got {gx.shape}", "Add it alone.")
+    total = alpha * in_float32(x) + in_float32(gx)
+    y, mean, rstd = layer_norm(total, gamma.shape, in_float32(gamma), in_float32(beta), epsilon)
+    return mean, rstd, y.astype(x.dtype)
+
+
 @aclnn("RmsNormQuant")
 def rms_norm_quant(
     x: Tensor, gamma: Tensor, beta: Tensor, scale: Tensor, offset: Tensor, epsilon: Float

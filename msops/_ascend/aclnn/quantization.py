@@ -17,7 +17,7 @@ from msops._ascend.aclnn.shapes import one_axis
 from msops._ascend.aclnn.table import aclnn
 
 
-def _to_integers(x: jax.Array, dtype: np.dtype) -> jax.Array:
+def to_integers(x: jax.Array, dtype: np.dtype) -> jax.Array:
     """Returns numbers rounded, halves to even, and kept in the range of a dtype."""
     info = jnp.iinfo(dtype)
     # Of the floats below 2**31 the greatest is not the greatest int32, but casts do not wrap.
@@ -43,7 +43,7 @@ def quantize(
     steps = jnp.round(wide / _along(in_float32(scales), wide, axis, "scales"))
     if zero_points is not None:
         steps = steps + _along(zero_points.astype(wide.dtype), wide, axis, "zeroPoints")
-    return _to_integers(steps, dtype)
+    return to_integers(steps, dtype)
 
 
 def _along(values: jax.Array, x: jax.Array, axis: int, name: str) -> jax.Array:
@@ -132,7 +132,28 @@ def quant_matmul(
     if dtype != np.int8:
         return scaled
     offset = 0 if x2_offset is None else in_float32(x2_offset)
-    return _to_integers(scaled + offset, dtype)
+    return to_integers(scaled + offset, dtype)
+
+
+@aclnn("QuantMatmulV4")
+def quant_matmul_v4(
+    x1: Tensor,
+    x2: Tensor,
+    scale: Tensor,
+    offset: Tensor | None,
+    pertoken_scale: Tensor | None,
+    bias: Tensor | None,
+    transpose_x1: Bool,
+    transpose_x2: Bool,
+    *,
+    outputs: Outputs,
+) -> Tensor:
+    """`QuantMatmulV5` with a scale of the columns, `offset` for an Int8 output, and one of rows."""
+    return quant_matmul(
+        *(x1, x2, pertoken_scale, scale, None, None, offset, None, bias),
+        *(transpose_x1, transpose_x2, 0),
+        outputs=outputs,
+    )
 
 
 _ACTIVATIONS: dict[int, Callable[[jax.Array], jax.Array]] = {

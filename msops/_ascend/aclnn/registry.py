@@ -15,6 +15,13 @@ from msops.errors import ArgumentTypeError, ArgumentValueError
 PREFIX = "aclnn"
 _INPLACE = "Inplace"
 
+_ABSENT = {
+    "MoeDistributeDispatchV3": "it sends tokens among devices, for which JAX has jax.shard_map "
+    "with jax.lax.ragged_all_to_all; `aclnnMoeInitRoutingV2` orders them on one",
+    "LightningIndexer": "its parameters differ between versions of CANN",
+    "SparseFlashAttention": "its parameters differ between versions of CANN",
+}
+
 _registered: dict[str, Callable[..., Any]] = {}
 
 
@@ -84,8 +91,9 @@ def lookup(name: str, who: str, remedy: str = _REMEDY) -> AclnnOp:
     short = name.removeprefix(PREFIX)
     function = _operators().get(short) or _registered.get(short) or _in_place(short)
     if function is None:
+        why = f": {_ABSENT[short]}" if short in _ABSENT else _near(short)
         raise ArgumentValueError.explained(
-            who, f"msops has no aclnn operator {name!r}{_near(short)}", remedy
+            who, f"msops has no aclnn operator {name!r}{why}", remedy
         )
     return AclnnOp(PREFIX + short, function, _signature(function), who)
 

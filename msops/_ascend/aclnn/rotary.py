@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from msops._ascend.aclnn.dtypes import in_float32
-from msops._ascend.aclnn.kinds import Int, Tensor
+from msops._ascend.aclnn.kinds import Int, Tensor, Text, UpdatedTensor
 from msops._ascend.aclnn.refusal import Refused
 from msops._ascend.aclnn.table import aclnn
 
@@ -46,6 +46,36 @@ def _pairs(x: jax.Array, mode: int) -> tuple[jax.Array, jax.Array]:
     pieces = jnp.split(x, parts, axis=-1)
     turned = [piece for a, b in zip(pieces[::2], pieces[1::2], strict=True) for piece in (-b, a)]
     return x, jnp.concatenate(turned, -1)
+
+
+_MODES = {"half": 0, "interleave": 1, "quarter": 2}
+
+
+@aclnn("ApplyRotaryPosEmbV2")
+def apply_rotary_embedding(
+    query_ref: UpdatedTensor,
+    key_ref: UpdatedTensor,
+    cos: Tensor,
+    sin: Tensor,
+    layout: Int,
+    rotary_mode: Text,
+) -> tuple[Tensor, Tensor]:
+    """`rotary_embedding` of queries and keys, in place.
+
+    Args:
+      query_ref, key_ref: [B, S, heads, D].
+      cos, sin: [B, S, 1, D].
+      layout: must be 1, which is these axes.
+      rotary_mode: "half", "interleave" or "quarter": where the pairs are.
+    """
+    if layout != 1 or rotary_mode not in _MODES:
+        raise Refused(
+            f"expected layout 1 (BSND) and rotaryMode {', '.join(_MODES)}; got {layout} and "
+            f"{rotary_mode!r}",
+            "Transpose the tensors.",
+        )
+    mode = _MODES[rotary_mode]
+    return rotary_embedding(query_ref, cos, sin, mode), rotary_embedding(key_ref, cos, sin, mode)
 
 
 @aclnn("RotaryPositionEmbeddingGrad")
