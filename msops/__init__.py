@@ -23,6 +23,7 @@ from msops._face.context import set_device as set_device
 from msops._face.parameter import Parameter as Parameter
 from msops._face.parameter import ParameterTuple as ParameterTuple
 from msops._face.tensor import Tensor as Tensor
+from msops._face.tensor import tensor as tensor
 from msops.common import dtype as dtype
 from msops.common.dtype import *  # noqa: F403
 from msops.common.seed import get_seed as get_seed

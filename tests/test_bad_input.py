@@ -688,8 +688,8 @@ def test_a_call_without_inputs_that_an_infer_function_needs_is_an_error() -> Non
         with pytest.raises(errors.ArgumentTypeError) as caught:
             op()
         assert str(caught.value) == (
-            f"Custom '{op.name}': it is called without arguments, and then its out_shape function "
-            "raises IndexError: tuple index out of range.\n"
+            f"Custom '{op.__name__}': it is called without arguments, and then its out_shape "
+            "function raises IndexError: tuple index out of range.\n"
             "Pass an array for each input of the kernel."
         )
 
@@ -727,7 +727,7 @@ def test_names_with_a_lone_surrogate_are_shown_escaped() -> None:
     double.__name__ = double.__qualname__ = f"double{SURROGATE}"
     op = Custom(double, lambda x: x, lambda x: x)
     np.testing.assert_array_equal(jax.jit(op)(jnp.asarray(X)), 2 * X)
-    assert op.name == r"double\udc80"
+    assert op.__name__ == r"double\udc80"
     with pytest.raises(errors.MsopsError, match="float"):
         Custom(double, X.shape, f"float32{SURROGATE}")
 

@@ -394,7 +394,7 @@ def test_a_text_is_a_kernel_under_transformations() -> None:
         kernel("x[i] * x[i]"), same, same, bprop=lambda x, out, dout: (2 * x * dout,)
     )
     x = jnp.array([1.0, 3.0])
-    assert square.name == "Map"
+    assert square.__name__ == "Map"
     assert jax.jit(square)(x).tolist() == [1, 9]
     assert jax.grad(lambda x: square(x).sum())(x).tolist() == [2, 6]
 

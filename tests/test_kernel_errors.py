@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -69,10 +70,43 @@ def failures(call: Callable[[Any], Any], first_successes: int) -> list[Exception
 def test_python_functions(way: str, attrs: Any, first_successes: int) -> None:
     op = Custom(positive, first, first, compile_attrs=attrs)
     found = failures(CALLS[way](op), first_successes)
-    assert [type(error) for error in found] == [KernelError] * 6
+    assert len(found) == 6
     for error in found:
+        assert isinstance(error, KernelError)
+        assert isinstance(error, LookupError)
         assert str(error).startswith("Custom 'positive' on CPU: its function raised LookupError")
         assert isinstance(error.__cause__, LookupError)
+
+
+class Coded(Exception):
+    def __init__(self, code: int, text: str):
+        super().__init__(text)
+        self.code = code
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        KeyError("row"),
+        Coded(3, "row"),
+        OSError(2, "row"),
+        StopIteration("row"),
+        UnicodeDecodeError("utf-8", b"row", 0, 1, "row"),
+    ],
+    ids=lambda raised: type(raised).__name__,
+)
+def test_an_error_is_of_the_class_that_the_function_raised(raised: Exception) -> None:
+    def fail(x: Any) -> Any:
+        raise raised
+
+    with pytest.raises(KernelError, match=r"^Custom 'fail' on CPU: .*row") as caught:
+        jax.block_until_ready(Custom(fail, first, first)(X))
+    assert isinstance(caught.value, type(raised))
+    assert caught.value.__cause__ is raised
+    assert getattr(caught.value, "code", 3) == 3
+    travelled = pickle.loads(pickle.dumps(caught.value))
+    assert type(travelled) is KernelError
+    assert str(travelled) == str(caught.value)
 
 
 @pytest.mark.parametrize("first_successes", [0, 2])

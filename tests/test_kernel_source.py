@@ -150,7 +150,7 @@ def test_constants_of_other_types_are_other_code(monkeypatch: pytest.MonkeyPatch
             # On other lines, as a prompt and a script number them.
             func = session(f"\n\n{other}")
             if one is other:
-                assert Custom(func, func_type="akg").name == "k"
+                assert Custom(func, func_type="akg").__name__ == "k"
             else:
                 with pytest.raises(ArgumentValueError, match="source of the function cannot be"):
                     Custom(func, func_type="akg")

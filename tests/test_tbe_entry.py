@@ -725,7 +725,7 @@ def from_file(path: Any, name: str = "scaled") -> Custom:
 
 def test_a_kernel_file_runs_by_its_path(kernel_file):
     op = from_file(kernel_file)
-    assert op.name == "scaled"
+    assert op.__name__ == "scaled"
     np.testing.assert_array_equal(op(X), 6 * X)
     np.testing.assert_array_equal(op(X, 0.5), X)
     with pytest.raises(OpInfoTypeError, match="match no row"):

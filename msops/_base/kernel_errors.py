@@ -107,15 +107,37 @@ def _take_cause(text: str) -> BaseException | None:
 def own_error(error: Exception) -> errors.MsopsError | None:
     """Returns the error of msops that XLA reports in the text of one of its own, if it does.
 
-    Its cause is what a Python function raised, if that is what it reports.
+    Its cause is what a Python function raised, if that is what it reports. A KernelError is then
+    also of the cause's class, by which scripts for MindSpore catch it.
     """
     own = _OWN_ERROR.search(str(error))
     if own is None:
         return None
     family: type[errors.MsopsError] = getattr(errors, own[1] or "", errors.KernelError)
-    found = family(own[2])
-    found.__cause__ = _take_cause(own[2])
+    cause = _take_cause(own[2])
+    if family is errors.KernelError and isinstance(cause, Exception):
+        found = _of_both(family, type(cause))(own[2])
+        vars(found).update(vars(cause))
+    else:
+        found = family(own[2])
+    found.__cause__ = cause
     return found
+
+
+def _of_both(family: type[errors.MsopsError], kind: type[Exception]) -> type[errors.MsopsError]:
+    """Returns a class of both kinds of errors; `family` if there can be none."""
+    body = {
+        "__doc__": family.__doc__,
+        "__module__": family.__module__,
+        "__str__": BaseException.__str__,
+        "__reduce__": lambda error: (family, error.args),
+    }
+    try:
+        both = type(family.__name__, (family, kind), body)
+        both("")
+    except TypeError:
+        return family
+    return both
 
 
 def call_compiled(compiled: Callable[..., _Result], *args: Any) -> _Result:
@@ -137,8 +159,8 @@ def kernel_errors() -> Iterator[None]:
     A program of `jax.jit` raises an error of JAX's: `jax.errors.JaxRuntimeError`, or after a call
     that succeeded `ValueError`; they have no class in common. In this context, and in a function
     that it decorates, both become the `msops.errors.MsopsError` that their text contains, mostly a
-    `KernelError`. Its ``__cause__`` is what a Python function raised. Wait for the results in the
-    context: an error that arrives later is JAX's.
+    `KernelError`. Its ``__cause__`` is what a Python function raised, and it is of that class, too.
+    Wait for the results in the context: an error that arrives later is JAX's.
 
     Raises:
       MsopsError: a kernel failed.

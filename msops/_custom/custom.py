@@ -223,8 +223,8 @@ class Custom(Generic[P]):
         build: Build | None = None,
         **unknown: Never,
     ):
-        self.name = self.__name__ = name_of(func)
-        self._who = f"Custom '{self.name}'"
+        self.__name__ = name_of(func)
+        self._who = f"Custom '{self.__name__}'"
         if isinstance(func, Custom):
             raise ArgumentTypeError.explained(
                 self._who,
@@ -289,7 +289,7 @@ class Custom(Generic[P]):
         """Adds the attributes that are declared without op info."""
         if not self._infos:
             info = read_attributes(
-                self.name,
+                self.__name__,
                 self._signature,
                 attrs,
                 self._backend.has_attributes_by_default,
@@ -424,7 +424,7 @@ class Custom(Generic[P]):
         if self._prim_attrs:
             options = add_side_effects(options, self._prim_attrs, self._backend)
         definition = Definition(
-            name=self.name,
+            name=self.__name__,
             backend=self._backend,
             kernel=self._backend.resolve(self._source, self._options, self._who),
             inference=self._inference,
@@ -471,6 +471,22 @@ class Custom(Generic[P]):
         self._prim_attrs[name] = freeze_attribute(value, name, self._who)
         self._forget_programs()
         return self
+
+    def del_prim_attr(self, name: str) -> Custom:
+        """Drops an attribute that `add_prim_attr` added; returns the op."""
+        if self._prim_attrs.pop(name, None) is not None:
+            self._forget_programs()
+        return self
+
+    @property
+    def name(self) -> str:
+        """The name that all ops of this class have in MindSpore; ``__name__`` is the op's own."""
+        return "Custom"
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The attributes that `add_prim_attr` added."""
+        return dict(self._prim_attrs)
 
     def _forget_programs(self) -> None:
         """Makes the next call define the op anew, whatever other threads resolve meanwhile."""
@@ -588,7 +604,7 @@ class Custom(Generic[P]):
 
     def __hash__(self) -> int:
         # What is known without building the kernel, and stays when a rule is added.
-        return hash((self.name, self.func_type)) if type(self) is Custom else id(self)
+        return hash((self.__name__, self.func_type)) if type(self) is Custom else id(self)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
         """Explains what a call becomes in XLA, and for a loop kernel why.
@@ -758,12 +774,12 @@ class Custom(Generic[P]):
         from msops._op_info import format_rows
 
         rows = [f"  {info.target}: {row}" for info in self._infos for row in format_rows(info)]
-        return "\n".join([f"Custom('{self.name}', func_type='{self.func_type}')", *rows])
+        return "\n".join([f"Custom('{self.__name__}', func_type='{self.func_type}')", *rows])
 
     def _repr_html_(self) -> str:
         from msops._custom.explain import html_table
 
-        return html_table(self.name, self.func_type, self._infos)
+        return html_table(self.__name__, self.func_type, self._infos)
 
     def _signature_of_call(self) -> inspect.Signature:
         signature = signature_of_call(self._signature, self._infos)
@@ -775,7 +791,7 @@ class Custom(Generic[P]):
     def _help_text(self) -> str:
         signature = signature_of_call(self._signature, self._infos)
         own = getattr(getattr(self, "__wrapped__", None), "__doc__", None)
-        return help_text(self.name, self.func_type, signature, own, self._infos, self._options)
+        return help_text(self.__name__, self.func_type, signature, own, self._infos, self._options)
 
 
 # An op's signature and docstring, for `help` and `inspect`, are those of its kernel.

@@ -31,7 +31,7 @@ from msops._face.tensor_data import (
     rebuild,
 )
 from msops._face.tensor_hooks import HookHandle, hooked
-from msops._face.tensor_operators import attach_operators
+from msops._face.tensor_operators import attach_operators, raise_of_shapes
 from msops._face.tensor_views import view_of
 from msops.errors import ArgumentTypeError, ArgumentValueError
 
@@ -127,6 +127,28 @@ class Tensor:
         """Bytes from one entry to the next along each axis, in row-major order."""
         counts = np.cumprod((1, *self.shape[:0:-1]))[::-1] if self.ndim else ()
         return tuple(int(count) * self.itemsize for count in counts)
+
+    @property
+    def device(self) -> str:
+        """Where the data is: "CPU", "GPU:0", "TPU:0"; of traced data, the device of the context."""
+        if isinstance(self.value, jax.core.Tracer):
+            return str(context.get_context("device_target"))
+        device: Any = min(self.value.devices(), key=lambda device: device.id)
+        return "CPU" if device.platform == "cpu" else f"{device.platform.upper()}:{device.id}"
+
+    @property
+    def is_meta(self) -> bool:
+        """Whether it has no data: False, a Tensor has."""
+        return False
+
+    def is_contiguous(self) -> bool:
+        """Returns True: what a slice or a transposition gives is a dense copy here."""
+        return True
+
+    def stride(self, dim: int | None = None) -> Any:
+        """Returns the entries from one to the next along each axis, or along axis `dim`."""
+        strides = [step // self.itemsize for step in self.strides]
+        return strides if dim is None else strides[dim]
 
     @property
     def T(self) -> Tensor:
@@ -258,6 +280,11 @@ class Tensor:
             entries = jnp.asarray(unwrap(entries)).astype(self.value.dtype)
             self.value = self.value.at[array_index(index, self.shape)].set(entries)
 
+    def set_(self, source: Tensor) -> Tensor:
+        """Takes over the data of another Tensor, with its shape and dtype; returns itself."""
+        self.value = unwrap(source)
+        return self
+
     # A step of a gradient.
 
     def register_hook(self, hook: Callable[[Tensor], Tensor | None]) -> HookHandle:
@@ -329,6 +356,20 @@ class Tensor:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Tensor, (self.asnumpy(),)
+
+
+def tensor(
+    input_data: Any = None,
+    dtype: Any = None,
+    shape: Any = None,
+    init: Any = None,
+    const_arg: bool = False,
+) -> Tensor:
+    """Returns a Tensor; MindSpore's name for making one inside a compiled function.
+
+    Corresponds to ``mindspore.tensor``. Arguments and errors are those of `Tensor`.
+    """
+    return Tensor(input_data, dtype, shape, init, const_arg)
 
 
 def _refuse_init(init: Any) -> None:
@@ -470,7 +511,10 @@ def lift(function: Callable[..., Any]) -> Callable[..., Any]:
             return function(*args, **kwargs)
         with jax.enable_x64(True):
             inputs = [arg.value if isinstance(arg, Tensor) else unwrap(arg) for arg in args]
-            return wrap(function(*inputs, **unwrap(kwargs)) if kwargs else function(*inputs))
+            try:
+                return wrap(function(*inputs, **unwrap(kwargs)) if kwargs else function(*inputs))
+            except TypeError as error:
+                raise_of_shapes(error)
 
     return call
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import jax
 import numpy as np
@@ -12,6 +13,19 @@ import numpy as np
 from msops._face.array_math import equal, not_equal
 from msops._face.tensor_data import NUMBERS, as_array
 from msops._face.tensor_methods import ARITHMETIC_OPERATORS, COMPARISONS, METHODS, UNARY_OPERATORS
+from msops.errors import ArgumentValueError, MsopsError
+
+# JAX's TypeErrors about shapes, where MindSpore has a ValueError.
+_OF_SHAPES = re.compile(r"cannot reshape|incompatible shapes|contracting dimensions|concatenate")
+
+
+def raise_of_shapes(error: TypeError) -> NoReturn:
+    """Raises a TypeError of JAX's as a ValueError, if it is about shapes."""
+    if isinstance(error, MsopsError) or not _OF_SHAPES.search(str(error)):
+        raise error
+    raise ArgumentValueError.explained(
+        "Tensor", "shapes do not fit", "Compare them, or reshape one.", [str(error)]
+    ) from error
 
 
 def attach_operators(
@@ -43,7 +57,10 @@ def attach_operators(
             if right is NotImplemented:
                 return right
             with jax.enable_x64(True):
-                return wrap(function(self.value, right))
+                try:
+                    return wrap(function(self.value, right))
+                except TypeError as error:
+                    raise_of_shapes(error)
 
         return operator
 
@@ -63,7 +80,10 @@ def attach_operators(
             with jax.enable_x64(True):
                 if not args and not kwargs:
                     return wrap(function(self.value))
-                return wrap(function(self.value, *unwrap(args), **unwrap(kwargs)))
+                try:
+                    return wrap(function(self.value, *unwrap(args), **unwrap(kwargs)))
+                except TypeError as error:
+                    raise_of_shapes(error)
 
         return call
 

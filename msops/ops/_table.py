@@ -9,6 +9,7 @@ Source: MindSpore 2.7.2, mindspore/ops/operations and mindspore/ops/function.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -17,6 +18,7 @@ import jax
 import numpy as np
 
 from msops._base.dtypes import as_dtype
+from msops._custom.custom import Custom
 from msops._face import array_math as m
 from msops._face.parameter import assign
 from msops._face.tensor import Tensor, lift
@@ -25,7 +27,7 @@ from msops.errors import ArgumentTypeError
 _REQUIRED = object()
 
 
-class Primitive:
+class Primitive(abc.ABC):
     """An operator whose settings are fixed when it is made; calling it applies it.
 
     Corresponds to ``mindspore.ops.Primitive`` as far as scripts use it. The subclasses are the rows
@@ -71,6 +73,11 @@ class Primitive:
         self.attrs[name] = value
         return self
 
+    def del_prim_attr(self, name: str) -> Primitive:
+        """Drops an attribute that `add_prim_attr` noted."""
+        self.attrs.pop(name, None)
+        return self
+
     def set_device(self, device_target: str) -> Primitive:
         """Notes the device MindSpore would run the operator on; here it runs where its inputs are.
 
@@ -81,6 +88,10 @@ class Primitive:
 
     def __repr__(self) -> str:
         return f"Prim[{self.name}]"
+
+
+# As in MindSpore, a Custom is a Primitive; it has the methods, and its base is its own.
+Primitive.register(Custom)
 
 
 def _convert_to_dynamic(x: Any, is_dynamic_rank: bool) -> Any:

@@ -13,6 +13,7 @@ from msops.errors import ArgumentTypeError
 from msops.ops._table import Primitive
 
 
+@Primitive.register
 class PrimitiveWithInfer:
     """The base of an operator that a script defines around a `Custom`.
 
