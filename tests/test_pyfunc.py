@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import collections
 import functools
 import gc
+import itertools
 import re
 import signal
 import threading
+import types
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -532,6 +535,81 @@ def test_an_infer_function_sees_variables_that_are_assigned_anew(
         for _ in range(2):
             call = jax.jit(lambda x: op(x)) if is_traced else op
             np.testing.assert_array_equal(call(x), x[:length])
+
+
+SIZES = {"length": [4]}
+
+
+class Sizes:
+    """Holds a length in each way that an object may."""
+
+    shared = 4
+
+    def __init__(self) -> None:
+        self.length = 4
+        self.inner = types.SimpleNamespace(length=4)
+
+    def out_shape(self, *_: Any) -> list[int]:
+        return [self.length]
+
+    __call__ = out_shape
+
+
+def lengths_in_objects() -> dict[str, tuple[Any, Any]]:
+    """Returns infer functions by what they read, and what changes that in place."""
+    sizes, one, array, held, queue = Sizes(), [4], np.array([4]), {4}, collections.deque([4])
+    module = types.ModuleType("sizes_of_a_test")
+    module.length = 4
+
+    def add(shape: Any, sizes: Any = one) -> list[int]:
+        return [sizes[0]]
+
+    def replace(value: int) -> None:
+        held.clear()
+        held.add(value)
+
+    return {
+        "dict": (lambda x: SIZES["length"], lambda n: SIZES["length"].__setitem__(0, n)),
+        "list": (lambda x: one, lambda n: one.__setitem__(0, n)),
+        "default": (add, lambda n: one.__setitem__(0, n)),
+        "set": (lambda x: [*held], replace),
+        "deque": (lambda x: [*queue], lambda n: queue.__setitem__(0, n)),
+        "array": (lambda x: [int(array[0])], lambda n: array.__setitem__(0, n)),
+        "attribute": (lambda x: [sizes.length], lambda n: setattr(sizes, "length", n)),
+        "inner": (lambda x: [sizes.inner.length], lambda n: setattr(sizes.inner, "length", n)),
+        "class": (lambda x: [Sizes.shared], lambda n: setattr(Sizes, "shared", n)),
+        "module": (lambda x: [module.length], lambda n: setattr(module, "length", n)),
+        "method": (sizes.out_shape, lambda n: setattr(sizes, "length", n)),
+        "object": (sizes, lambda n: setattr(sizes, "length", n)),
+        "partial": (functools.partial(lambda n, x: n, one), lambda n: one.__setitem__(0, n)),
+    }
+
+
+@pytest.mark.parametrize("kind", lengths_in_objects())
+@pytest.mark.parametrize("is_traced", [False, True], ids=["eager", "jit"])
+def test_an_infer_function_sees_what_changes_in_place(kind: str, is_traced: bool) -> None:
+    out_shape, change = lengths_in_objects()[kind]
+    length = 4
+    op = Custom(lambda x: x[:length], out_shape, lambda x: x)
+    x = jnp.arange(8.0)
+    for length in (4, 6, 4):
+        change(length)
+        for _ in range(2):
+            call = jax.jit(lambda x: op(x)) if is_traced else op
+            np.testing.assert_array_equal(call(x), x[:length])
+
+
+def test_an_infer_function_is_asked_once_while_nothing_changes() -> None:
+    asked, sizes = itertools.count(), {"length": [4, np.float32(1), float("nan"), None, object()]}
+
+    def out_shape(x: Any) -> list[int]:
+        next(asked)
+        return sizes["length"][:1]
+
+    op = Custom(lambda x: x[:4], out_shape, lambda x: x)
+    for _ in range(3):
+        op(jnp.arange(8.0))
+    assert next(asked) == 1
 
 
 def test_out_shape_and_out_dtype_are_required() -> None:
