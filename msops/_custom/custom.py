@@ -196,6 +196,7 @@ class Custom(Generic[P]):
     # compared by the op that they belong to.
     _is_made = False
 
+    @seam.with_hidden_frames
     def __init__(
         self,
         func: Any,
@@ -318,25 +319,29 @@ class Custom(Generic[P]):
           Tensor. An op without outputs returns None, and on MindSpore's face
           ``Tensor([0], Int32)`` as MindSpore does; one made by ``out=()`` returns ``()``.
         """
-        if kwargs:
-            return self._call_by_name(args, kwargs)
-        if self._variables is not None and not self._variables.are_same():
-            self._read_variables()
-        # An eager call must cost what a jnp call costs, so the two plain cases come first.
-        compiled = self._of_arrays.get(len(args))
-        if compiled is not None:
-            for arg in args:
-                if type(arg) is not _ARRAY:
-                    break
-            else:
-                return compiled(args)
-        compiled = self._of_tensors.get(len(args))
-        if compiled is not None:
-            values = [arg.value for arg in args if type(arg) is Tensor]
-            if len(values) == len(args) and {*map(type, values)} == {_ARRAY}:
-                with jax.enable_x64(True):
-                    return wrap(compiled(values))
-        return self._call_as_given(args, {})
+        try:
+            if kwargs:
+                return self._call_by_name(args, kwargs)
+            if self._variables is not None and not self._variables.are_same():
+                self._read_variables()
+            # An eager call must cost what a jnp call costs, so the two plain cases come first.
+            compiled = self._of_arrays.get(len(args))
+            if compiled is not None:
+                for arg in args:
+                    if type(arg) is not _ARRAY:
+                        break
+                else:
+                    return compiled(args)
+            compiled = self._of_tensors.get(len(args))
+            if compiled is not None:
+                values = [arg.value for arg in args if type(arg) is Tensor]
+                if len(values) == len(args) and {*map(type, values)} == {_ARRAY}:
+                    with jax.enable_x64(True):
+                        return wrap(compiled(values))
+            return self._call_as_given(args, {})
+        except Exception as error:
+            seam.hide_frames(error)
+            raise
 
     def _call_by_name(self, args: Sequence[Any], keywords: Mapping[str, Any]) -> Any:
         return self._call_as_given(*self._place_keywords(args, keywords))

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, Never, ParamSpec, TypedDict, Unpack, overload
 
+from msops import _jax_seam as seam
 from msops._base.building import AnyPath, Build, SourceText
 from msops._custom.custom import Custom
 from msops._custom.kernel import kernel as runs_as_python
@@ -48,6 +49,7 @@ def pyfunc(
 ) -> Callable[[Callable[Q, Any]], Custom[Q]]: ...
 
 
+@seam.with_hidden_frames
 def pyfunc(
     func: Any = None, /, *others: Never, out: Any = None, **options: Unpack[CustomOptions]
 ) -> Any:
@@ -96,6 +98,7 @@ def kernel(
 ) -> Callable[[Callable[Q, Any]], Custom[Q]]: ...
 
 
+@seam.with_hidden_frames
 def kernel(
     func: Any = None, /, *others: Never, out: Any = None, **options: Unpack[CustomOptions]
 ) -> Any:
@@ -133,12 +136,14 @@ def kernel(
 
     _refuse_positions("kernel", others)
 
+    @seam.with_hidden_frames
     def make(function: Any) -> Custom:
         return Custom(runs_as_python(function), func_type="akg", out=out, **options)
 
     return make if func is None else make(func)
 
 
+@seam.with_hidden_frames
 def cpp(
     func: AnyPath | SourceText,
     /,

@@ -5,7 +5,7 @@ Each function wraps one mechanism of JAX, so a new JAX needs changes in this pac
 
 May import: no other room.
 Modules: division, effects, ffi, lowering, pacing, partitioning, primitives, processes, sub_byte,
-values.
+tracebacks, values.
 """
 
 from msops._jax_seam.effects import KeepsOrder, RunsForEffect
@@ -42,6 +42,10 @@ from msops._jax_seam.processes import (
 from msops._jax_seam.sub_byte import (
     byte_dtype,
 )
+from msops._jax_seam.tracebacks import (
+    hide_frames,
+    with_hidden_frames,
+)
 from msops._jax_seam.values import (
     ARRAY_TYPE,
     array_of_memory,
@@ -75,6 +79,7 @@ __all__ = [
     "explain_forward_mode",
     "ffi_version",
     "forget_primitive",
+    "hide_frames",
     "hold_host_function",
     "hold_weakly",
     "is_zero",
@@ -91,6 +96,7 @@ __all__ = [
     "shaped_array",
     "used_arguments",
     "vary_alike",
+    "with_hidden_frames",
     "x64_enabled",
     "zero_tangent",
 ]
