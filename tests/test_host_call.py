@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import ctypes
 import functools
 import gc
 import inspect
@@ -404,6 +405,49 @@ def test_a_kept_memoryview_of_an_output_is_released() -> None:
     KEPT.clear()
     with pytest.raises(ValueError, match="released"):
         kept[0, 0]
+
+
+POINTERS: dict[str, Callable[[np.ndarray], Any]] = {
+    "typed": lambda out: out.ctypes.data_as(ctypes.POINTER(ctypes.c_float)),
+    "of a slice": lambda out: out[1].ctypes.data_as(ctypes.POINTER(ctypes.c_float)),
+    "untyped": lambda out: out.ctypes.data_as(ctypes.c_void_p),
+    "in a tuple": lambda out: (out.ctypes.data_as(ctypes.c_void_p),),
+}
+
+
+@pytest.mark.parametrize("kind", POINTERS)
+def test_a_kept_pointer_to_an_output_is_none_to_memory_of_the_program(kind: str) -> None:
+    places = []
+
+    def place(out: np.ndarray) -> Any:
+        places.append((out.ctypes.data, out.nbytes))
+        return POINTERS[kind](out)
+
+    with pytest.raises(errors.KernelError, match="its function kept output 0"):
+        Custom(keep_and_fail(place), first, first)(X)
+    (kept,) = KEPT
+    KEPT.clear()
+    pointer = ctypes.cast(kept[0] if kind == "in a tuple" else kept, ctypes.POINTER(ctypes.c_float))
+    ((start, size_bytes),) = places
+    address = ctypes.addressof(pointer.contents)
+    assert not start <= address < start + size_bytes
+    assert pointer[0] == 7
+    pointer[0] = 8  # the memory lives as long as the pointer
+
+
+def test_a_kept_pointer_that_points_elsewhere_stays_there() -> None:
+    other = ctypes.c_float(3)
+
+    def point(out: np.ndarray) -> Any:
+        pointer = out.ctypes.data_as(ctypes.POINTER(ctypes.c_float))
+        pointer.contents = other
+        return pointer
+
+    with pytest.raises(errors.KernelError, match="its function kept output 0"):
+        Custom(keep_and_fail(point), first, first)(X)
+    (kept,) = KEPT
+    KEPT.clear()
+    assert ctypes.addressof(kept.contents) == ctypes.addressof(other)
 
 
 def test_an_output_that_a_thread_holds_is_no_memory_of_the_program() -> None:

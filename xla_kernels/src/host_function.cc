@@ -9,6 +9,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
 #include <memory>
 #include <mutex>
@@ -89,13 +90,19 @@ class Views {
       views.append(view);
     }
     const py::object find = py::module_::import("msops._calls.kept_views").attr("find_aliases");
-    const py::list aliases = find(views);
-    for (const py::handle alias : aliases) Lock(alias.cast<py::tuple>()[1]);
+    const py::tuple aliases = find(views);
+    const py::list arrays = aliases[0];
+    const py::list pointers = aliases[1];
+    for (const py::handle alias : arrays) Lock(alias.cast<py::tuple>()[1]);
     std::vector<ptrdiff_t> distances;
     for (const py::object& view : owned_) distances.push_back(Move(view));
-    for (const py::handle alias : aliases) {
+    for (const py::handle alias : arrays) {
       const auto pair = alias.cast<py::tuple>();
       py::detail::array_proxy(pair[1].ptr())->data += distances[pair[0].cast<size_t>()];
+    }
+    for (const py::handle pointer : pointers) {
+      const auto [position, address] = pointer.cast<std::pair<size_t, uintptr_t>>();
+      *reinterpret_cast<char**>(address) += distances[position];
     }
   }
 
