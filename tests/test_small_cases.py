@@ -30,6 +30,9 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "needs_input_grad in forward": "MindSpore counts every Tensor, outside of gradients, too",
         "in ms.jit": "MindSpore runs it in PYNATIVE_MODE only",
     },
+    "hooks": {
+        "forward hooks of a Cell with a bprop": "MindSpore ignores the forward hook",
+    },
     "programs": {
         "it is found out at once": "MindSpore says so at the first call",
         "jit level 2": "MindSpore 2.7 has it",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import textwrap
 from collections import OrderedDict
@@ -12,6 +13,7 @@ import jax
 
 from msops._face import context
 from msops._face.cell_bprop import with_bprop
+from msops._face.cell_hooks import CellHookHandle, CellHooks
 from msops._face.compiled import Compiled
 from msops._face.jit_config import JitConfig
 from msops._face.parameter import Parameter, is_compiling
@@ -59,6 +61,7 @@ class Cell:
             _prefix="",
             _revision=0,
             _compiled=None,
+            _hooks=None,
             _gradients={},  # compiled gradients, by what was asked for
             training=False,
             requires_grad=False,
@@ -85,10 +88,19 @@ class Cell:
             return self._computation()(*args, **kwargs)
 
     def _computation(self) -> Callable[..., Any]:
-        """Returns `construct`, differentiated by the class's `bprop` if it has one."""
-        if not hasattr(type(self), "bprop"):
-            return self.construct
-        return with_bprop(self.construct, self.bprop, f"Cell {self.cls_name!r}")
+        """Returns `construct`, with the class's `bprop` as its gradient, and with hooks."""
+        compute: Callable[..., Any] = self.construct
+        if hasattr(type(self), "bprop"):
+            compute = with_bprop(compute, self.bprop, f"Cell {self.cls_name!r}")
+        hooks = self._hooks
+        if hooks is None:
+            return compute
+
+        @functools.wraps(self.construct)
+        def with_hooks(*args: Any, **kwargs: Any) -> Any:
+            return hooks.run(self, compute, args, kwargs)
+
+        return with_hooks
 
     def _program(self) -> Compiled:
         if self._compiled is None:
@@ -314,6 +326,89 @@ class Cell:
                 'Pass JitConfig(jit_level="O0"), say.',
             )
         _log.debug("Cell %r: a JitConfig has no effect: XLA compiles it", self.cls_name)
+
+    # Hooks.
+
+    def register_forward_pre_hook(
+        self, hook_fn: Callable[..., Any], *, prepend: bool = False, with_kwargs: bool = False
+    ) -> CellHookHandle:
+        """Lets `hook_fn` see, and replace, the arguments of ``construct``.
+
+        Args:
+          hook_fn: ``hook_fn(cell, args)``, which returns None, a tuple of arguments, or one.
+          prepend: whether it runs before the hooks that are there.
+          with_kwargs: whether it is ``hook_fn(cell, args, kwargs)``, and returns None or both.
+
+        Returns:
+          A handle; its ``remove()`` removes the hook.
+
+        Raises:
+          ArgumentTypeError: `hook_fn` is not callable.
+
+        Source: MindSpore 2.10.0, mindspore/nn/cell.py, Cell.register_forward_pre_hook.
+        """
+        return self._add_hook("forward_pre", hook_fn, prepend=prepend, with_kwargs=with_kwargs)
+
+    def register_forward_hook(
+        self,
+        hook_fn: Callable[..., Any],
+        *,
+        prepend: bool = False,
+        with_kwargs: bool = False,
+        always_call: bool = False,
+    ) -> CellHookHandle:
+        """Lets `hook_fn` see, and replace, the result of ``construct``.
+
+        Args:
+          hook_fn: ``hook_fn(cell, args, output)``, which returns None or another output.
+          prepend: whether it runs before the hooks that are there.
+          with_kwargs: whether it is ``hook_fn(cell, args, kwargs, output)``.
+          always_call: whether it runs when ``construct`` failed, too, with what is known then.
+
+        Returns, Raises: as `register_forward_pre_hook`.
+
+        Source: MindSpore 2.10.0, mindspore/nn/cell.py, Cell.register_forward_hook.
+        """
+        options = {"with_kwargs": with_kwargs, "always_call": always_call}
+        return self._add_hook("forward", hook_fn, prepend=prepend, **options)
+
+    def register_backward_pre_hook(self, hook_fn: Callable[..., Any]) -> CellHookHandle:
+        """Lets `hook_fn` see, and replace, the gradients of the results.
+
+        Args:
+          hook_fn: ``hook_fn(cell, grad_output)``, which gets a tuple and returns None, a tuple, or
+            one gradient.
+
+        Returns, Raises: as `register_forward_pre_hook`.
+
+        Source: MindSpore 2.10.0, mindspore/nn/cell.py, Cell.register_backward_pre_hook.
+        """
+        return self._add_hook("backward_pre", hook_fn)
+
+    def register_backward_hook(self, hook_fn: Callable[..., Any]) -> CellHookHandle:
+        """Lets `hook_fn` see, and replace, the gradients of the inputs.
+
+        It runs where an input is differentiated; the gradients of others are zeros.
+
+        Args:
+          hook_fn: ``hook_fn(cell, grad_input, grad_output)``, which gets tuples and returns None, a
+            tuple, or one gradient.
+
+        Returns, Raises: as `register_forward_pre_hook`.
+
+        Source: MindSpore 2.10.0, mindspore/nn/cell.py, Cell.register_backward_hook.
+        """
+        return self._add_hook("backward", hook_fn)
+
+    def _add_hook(self, kind: str, hook_fn: Callable[..., Any], **options: bool) -> CellHookHandle:
+        if self._hooks is None:
+            vars(self)["_hooks"] = CellHooks()
+        handle: CellHookHandle = self._hooks.add(kind, hook_fn, self._forget_programs, **options)
+        return handle
+
+    def _forget_programs(self) -> None:
+        vars(self)["_compiled"] = None
+        self._touch()
 
     def __getstate__(self) -> dict[str, Any]:
         # A compiled program belongs to the Cell it was traced from.

@@ -8,7 +8,7 @@ whenever the Tensor is what is differentiated.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -52,20 +52,45 @@ def hooked(value: Any, handles: list[HookHandle], wrap: Hook, unwrap: Hook) -> A
       unwrap: makes an array of a Tensor.
     """
 
+    def transform(gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+        tensor = wrap(gradients[0])
+        for handle in handles:
+            tensor = handle.apply(tensor)
+        return (unwrap(tensor),)
+
+    return hooked_together([value], transform)[0]
+
+
+def hooked_together(
+    values: Sequence[Any],
+    transform: Callable[[tuple[Any, ...]], tuple[Any, ...]],
+    note: Callable[[], None] | None = None,
+) -> Sequence[Any]:
+    """Returns `values`, whose gradients pass through `transform` all at once.
+
+    Args:
+      values: arrays or tracers of float dtypes.
+      transform: gets and returns arrays.
+      note: is called when one of them is differentiated.
+    """
+
     @jax.custom_vjp
-    def identity(array: Any) -> Any:
-        return array
+    def identity(*arrays: Any) -> Any:
+        return arrays
 
-    def forward(array: Any) -> tuple[Any, None]:
-        return array, None
+    def forward(*arrays: Any) -> tuple[Any, None]:
+        if note is not None:
+            note()
+        return arrays, None
 
-    def backward(_: None, gradient: Any) -> tuple[Any]:
-        tensor = wrap(gradient)
+    def backward(_: None, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
         with jax.enable_x64(True):
-            for handle in handles:
-                tensor = handle.apply(tensor)
-            result = unwrap(tensor)
-        return (jax.numpy.broadcast_to(result, gradient.shape).astype(gradient.dtype),)
+            results = transform(gradients)
+        return tuple(
+            jax.numpy.broadcast_to(result, gradient.shape).astype(gradient.dtype)
+            for result, gradient in zip(results, gradients, strict=True)
+        )
 
     identity.defvjp(forward, backward)
-    return identity(value)
+    found: Sequence[Any] = identity(*values)
+    return found

@@ -28,6 +28,7 @@ from msops._op_info import (
 from msops.ops import composite, functional, operations, primitive
 from msops.ops._table import FUNCTIONS, PRIMITIVES, Primitive
 from msops.ops.primitive import (
+    HookBackward,
     PrimitiveWithCheck,
     PrimitiveWithInfer,
     PyFunc,
@@ -52,6 +53,7 @@ __all__ = [
     "CustomRegOp",
     "DataType",
     "GradOperation",
+    "HookBackward",
     "Primitive",
     "PrimitiveWithCheck",
     "PrimitiveWithInfer",

@@ -7,8 +7,12 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import jax
+
 from msops._base.missing_names import missing_names
 from msops._custom.custom import Custom
+from msops._face.cell_hooks import checked_gradients, hook_gradients
+from msops._face.tensor import Tensor
 from msops.errors import ArgumentTypeError
 from msops.ops._table import Primitive
 
@@ -81,6 +85,52 @@ def prim_attr_register(function: Callable[..., None]) -> Callable[..., None]:
     return init
 
 
+@Primitive.register
+class HookBackward:
+    """Lets the gradient of its input pass through a function; its result is the input.
+
+    Corresponds to ``mindspore.ops.HookBackward``.
+
+    Args:
+      hook_fn: gets the gradients of the inputs in a tuple, and returns None, a tuple, or one.
+      cell_id: accepted for MindSpore, without effect.
+
+    Raises:
+      ArgumentTypeError: `hook_fn` is not callable, or (at the call) an input is no Tensor.
+
+    Source: MindSpore 2.10.0, mindspore/ops/operations/debug_ops.py, HookBackward.
+    """
+
+    name = "HookBackward"
+
+    def __init__(self, hook_fn: Callable[..., Any], cell_id: str = ""):
+        if not callable(hook_fn):
+            raise ArgumentTypeError.explained(
+                "ops.HookBackward",
+                f"expected a callable hook; got {type(hook_fn).__name__}",
+                "Pass a function of the gradients.",
+            )
+        self._hook = hook_fn
+        self.attrs: dict[str, Any] = {"cell_id": cell_id}
+
+    def __call__(self, *inputs: Any) -> Any:
+        """Returns the input, several as a tuple."""
+        for entry in inputs:
+            if not isinstance(entry, (Tensor, jax.Array)):
+                raise ArgumentTypeError.explained(
+                    "ops.HookBackward", f"expected Tensors; got {type(entry).__name__}", "Wrap it."
+                )
+        results = hook_gradients(inputs, self._transform)
+        return results[0] if len(results) == 1 else tuple(results)
+
+    def _transform(self, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
+        answer = self._hook(gradients)
+        if answer is None:
+            return gradients
+        entries = answer if isinstance(answer, tuple) else (answer,)
+        return checked_gradients("ops.HookBackward", entries, gradients)
+
+
 class PyFunc:
     """A Python function on numpy arrays as an operator, with its types and shapes given.
 
@@ -126,6 +176,7 @@ class PyFunc:
 
 
 __all__ = [
+    "HookBackward",
     "Primitive",
     "PrimitiveWithCheck",
     "PrimitiveWithInfer",
