@@ -94,4 +94,4 @@ __getattr__ = missing_names(__name__, _LATER)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LATER})
+    return sorted({*globals(), *_LATER} - {"TYPE_CHECKING", "missing_names"})

@@ -53,6 +53,12 @@ def test_a_missing_name_gets_the_advice_that_fits(module, name, advice):
     assert text.count("Near names") == advice.count("Near names")
 
 
+def test_the_root_lists_its_names_and_not_its_tools():
+    listed = set(dir(msops))
+    assert {"Build", "Custom", "cpp", "kernel", "lang", "pyfunc", "source", "testing"} <= listed
+    assert not {"TYPE_CHECKING", "missing_names"} & listed
+
+
 def test_what_advice_names_is_there():
     assert callable(ops.kernel)
     assert callable(ops.where)

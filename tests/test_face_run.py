@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, run_command
 
+from msops import __version__
+
 
 def msops(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
@@ -219,6 +221,13 @@ def test_wrong_arguments_are_named(arguments, expected, capsys, tmp_path, monkey
         run_command(*arguments)
     assert ended.value.code == 2
     assert expected in capsys.readouterr().err
+
+
+def test_the_version_is_told(capsys):
+    with pytest.raises(SystemExit) as ended:
+        run_command("--version")
+    assert ended.value.code == 0
+    assert capsys.readouterr().out == f"msops {__version__}\n"
 
 
 def test_usage(tmp_path):

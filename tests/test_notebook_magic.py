@@ -451,3 +451,26 @@ def test_importing_msops_does_not_import_ipython():
     code = "import msops, sys; print([name for name in sys.modules if 'IPython' in name])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+TOTAL = (
+    '#include "custom_aot_extra.h"\n' + HEAD + f'extern "C" int Scale({KERNEL}) {{\n'
+    '  auto alpha = static_cast<AotExtra *>(extra)->Attr<float>("alpha");\n'
+    "  auto a = static_cast<float *>(params[0]);\n"
+    "  auto b = static_cast<float *>(params[1]);\n"
+    "  b[0] = 0;\n"
+    "  for (int64_t i = 0; i < Size(ndims[0], shapes[0]); ++i) b[0] += alpha * a[i];\n"
+    "  return 0;\n}\n"
+)
+
+
+def test_out_and_attrs_are_those_of_custom(notebook):
+    notebook.run("import jax")
+    notebook.run(
+        "%%aot scale=Scale --attrs dict(alpha=2.0) "
+        '--out "lambda x: jax.ShapeDtypeStruct((), x.dtype)"\n' + TOTAL
+    )
+    op = notebook["scale"]
+    assert op(X).shape == ()
+    np.testing.assert_allclose(op(X), 2 * X.sum())
+    np.testing.assert_allclose(op(X, alpha=3.0), 3 * X.sum())

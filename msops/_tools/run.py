@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from msops._base.missing_names import describe_missing
+from msops._base.version import __version__
 from msops._face import context
 from msops._tools import cache
 from msops.errors import MsopsError
@@ -148,6 +149,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         description="Runs scripts written for MindSpore, with mindspore meaning msops; lists and "
         "clears what msops has built.",
     )
+    parser.add_argument("--version", action="version", version=f"msops {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="command")
     for add in (_add_run, _add_cache, _add_doctor):
         add(commands)

@@ -53,19 +53,34 @@ class AotMagics(Magics):
         but those that --bprop names.""",
     )
     @argument(
+        "--out",
+        action="append",
+        default=[],
+        metavar="[OP=]EXPR",
+        help="""What the op returns, an expression: a jax.ShapeDtypeStruct, a tree of them, or a
+        function of the inputs. Left out: what the kernel's own NameInferShape and NameInferType
+        say if the cell has them, else an array like the first input.""",
+    )
+    @argument(
+        "--attrs",
+        action="append",
+        default=[],
+        metavar="[OP=]EXPR",
+        help="The kernel's attributes and their defaults, an expression: dict(alpha=0.5).",
+    )
+    @argument(
         "--shape",
         action="append",
         default=[],
         metavar="[OP=]EXPR",
-        help="""Custom's out_shape, an expression. Left out: what the kernel's own NameInferShape
-        says if the cell has one, else the shape of the first input.""",
+        help="Custom's out_shape, an expression: MindSpore's form of --out.",
     )
     @argument(
         "--dtype",
         action="append",
         default=[],
         metavar="[OP=]EXPR",
-        help="Custom's out_dtype, likewise, with NameInferType.",
+        help="Custom's out_dtype, likewise.",
     )
     @argument(
         "--bprop",
@@ -111,8 +126,8 @@ class AotMagics(Magics):
         functions already traced by jax.jit.
 
             %%aot Swish --bprop SwishGrad
-            %%aot scale=Scale --reg-info info --bprop "lambda x, by, out, dout: (by * dout, None)"
-            %%aot Top Sum --shape Top="lambda x: x[:1]" --shape Sum=[] --dtype Sum=np.float32
+            %%aot scale=Scale --attrs dict(by=2.0) --bprop "lambda x, by, out, dout: (by * dout,)"
+            %%aot Top Sum --out Top="lambda x: x[:1]" --out "Sum=jax.ShapeDtypeStruct((), 'int32')"
         """
         with _errors_without_traceback():
             self.shell.push(self._bindings(line, cell))
@@ -130,18 +145,25 @@ class AotMagics(Magics):
         symbols = named or _all_kernels(cell, library, gradients)
         options = {
             option: per_op(f"--{option}", getattr(args, option.replace("-", "_")), symbols)
-            for option in ("shape", "dtype", "bprop", "reg-info")
+            for option in ("out", "attrs", "shape", "dtype", "bprop", "reg-info")
         }
         bound: dict[str, Any] = {}
         for name, symbol in symbols.items():
             _check_kernel(cell, library, symbol)
+            out = self._evaluate("--out", options["out"].get(name))
+            shape, dtype = (
+                self._infer(half, options[half].get(name), library, symbol, out)
+                for half in ("shape", "dtype")
+            )
             bound[name] = Custom(
                 f"{path}:{symbol}",
-                self._infer("shape", options["shape"].get(name), library, symbol),
-                self._infer("dtype", options["dtype"].get(name), library, symbol),
+                shape,
+                dtype,
                 "aot",
                 self._bprop(options["bprop"].get(name), cell, library, path, build),
                 self._evaluate("--reg-info", options["reg-info"].get(name)),
+                out=out,
+                attrs=self._evaluate("--attrs", options["attrs"].get(name)),
                 build=build,
             )
         if args.path:
@@ -157,10 +179,12 @@ class AotMagics(Magics):
             raise UsageError(f"{WHO}: {error} in: {line}") from None
         return self.aot.parser.parse_intermixed_args(words)
 
-    def _infer(self, half: str, text: str | None, library: Library, symbol: str) -> Any:
-        """Returns Custom's out_shape or out_dtype."""
+    def _infer(self, half: str, text: str | None, library: Library, symbol: str, out: Any) -> Any:
+        """Returns Custom's out_shape or out_dtype; None beside an `out`, which says both."""
         if text is not None:
             return self._evaluate(f"--{half}", text)
+        if out is not None:
+            return None
         companion = f"{symbol}Infer{'Shape' if half == 'shape' else 'Type'}"
         return None if companion in library.functions else _like_first_input
 
