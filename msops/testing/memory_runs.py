@@ -253,7 +253,7 @@ def run_in_python(subject: Subject) -> Runs | None:
         for poison in (POISONS[0], POISONS[1], POISONS[0])
     )
     return Runs(
-        kernel=subject.op.name,
+        kernel=subject.op.__name__,
         outputs=subject.outputs().structs,
         is_stateful=bool(subject.options.stateful),
         aliased=tuple(output for _, output in function.inplace),

@@ -274,7 +274,7 @@ def _of_plain(check: str, subject: Subject) -> Finding:
     """Returns the finding of a check of memory for a kernel that is given no pointers."""
     if check == "return code":
         if isinstance(subject.trial, Exception):
-            return memory.refused(subject.op.name, str(subject.trial))
+            return memory.refused(subject.op.__name__, str(subject.trial))
         return passed(check, "no error")
     if check == "inputs unchanged":
         return transformations.check_inputs(subject)

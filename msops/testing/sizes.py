@@ -238,7 +238,7 @@ def _refusal_faults(subject: Subject, name: str, flat: tuple[np.ndarray, ...]) -
         try:
             call()
         except Exception as error:
-            if f"'{subject.op.name}'" in str(error):
+            if f"'{subject.op.__name__}'" in str(error):
                 continue
             faults.append(f"{name}: {way}: the error does not name the op: {error}")
         else:

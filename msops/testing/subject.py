@@ -75,7 +75,7 @@ class Subject:
             if found is None:
                 raise ArgumentTypeError.explained(
                     "msops.testing.opcheck",
-                    f"expected inputs to check {op.name!r} on; got none",
+                    f"expected inputs to check {op.__name__!r} on; got none",
                     "Pass what the op is called with: opcheck(op, x, y).",
                 )
             self.call, flat = found
@@ -88,7 +88,7 @@ class Subject:
 
     def __str__(self) -> str:
         arrays = [show(array) for array in self.flat]
-        return f"{self.func_type} op {self.op.name!r} on {', '.join(arrays)}"
+        return f"{self.func_type} op {self.op.__name__!r} on {', '.join(arrays)}"
 
     def face(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context in which the op is called."""
@@ -187,7 +187,7 @@ class Subject:
           HangError: it did not end in time.
         """
         structs = self.outputs(flat).structs
-        title = title_of(str(self.op.name), flat, structs)
+        title = title_of(str(self.op.__name__), flat, structs)
         return call_function(function, flat, structs, poison, self._watch, self._limit_s, title)
 
     def call_in_a_row(self, function: HostFunction) -> Run:
@@ -197,7 +197,7 @@ class Subject:
           HangError: it did not end in time.
         """
         structs = self.outputs().structs
-        title = title_of(str(self.op.name), self.flat, structs)
+        title = title_of(str(self.op.__name__), self.flat, structs)
         return call_in_a_row(function, self.flat, structs, self._watch, self._limit_s, title)
 
     def contradictions(self) -> list[str]:
