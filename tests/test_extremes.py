@@ -153,10 +153,15 @@ def test_a_nan_has_no_slope(dtype: str, rows: int) -> None:
     x = np.ones((rows, 8), jnp.dtype(dtype))
     x[1, 2] = np.nan
     clear = np.repeat(np.arange(rows)[:, None] != 1, 8, axis=1)
-    total = lambda x: jnp.sum(amax(x, 1))  # noqa: E731
+    total = lambda x: jnp.sum(reduce_extreme("max", x, (1,)))  # noqa: E731
     same(jax.grad(total)(x), clear / 8)
-    _, slope = jax.jvp(lambda x: amax(x, 1), (x,), (np.ones_like(x),))
+    _, slope = jax.jvp(lambda x: reduce_extreme("max", x, (1,)), (x,), (np.ones_like(x),))
     same(slope, clear[:, 0])
+    in_numpy = np.where(clear, 0.125, np.nan)
+    same(jax.grad(lambda x: jnp.sum(jnp.max(x[:3], 1)))(x)[:3], in_numpy[:3])
+    same(jax.grad(lambda x: jnp.sum(amax(x, 1)))(x), in_numpy)
+    _, slope = jax.jvp(lambda x: amax(x, 1), (x,), (np.ones_like(x),))
+    same(slope, np.where(clear[:, 0], 1, np.nan))
     whole = lambda x: jnp.sum(window_extreme("max", x, (1, 8), (1, 8), [(0, 0)] * 2, (1, 1)))  # noqa: E731
     pulled = np.float64(jax.grad(whole)(x))
     same(pulled.sum(axis=1), clear[:, 0])

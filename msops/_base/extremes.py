@@ -12,8 +12,9 @@ two elements. So what combines here is something else:
 
 16-bit floats are compared in float32, which takes less than comparing them themselves.
 
-A slope goes to the elements that equal the extreme, in equal shares; none equals a NaN, so an
-extreme that is NaN has the slope 0.
+A slope goes to the elements that equal the extreme, in equal shares. None equals a NaN: an extreme
+that is NaN has the slope 0 in loop kernels. `amax` and `amin` give NaN to all elements there, as
+`jax.numpy` does.
 """
 
 from __future__ import annotations
@@ -64,14 +65,21 @@ def _as_in_numpy(
     if not _is_float(x):
         return plain(x)
     axes = range(x.ndim) if axis is None else np.atleast_1d(axis) % x.ndim
-    return lax.reshape(reduce_extreme(op, x, tuple(map(int, axes))), shape)
+    return lax.reshape(reduce_extreme(op, x, tuple(map(int, axes)), has_nan_slope=True), shape)
 
 
-def reduce_extreme(op: str, x: Array, axes: Sequence[int]) -> Array:
-    """Returns what `lax.reduce_max` or `lax.reduce_min` does, NaN if an element is."""
+def reduce_extreme(op: str, x: Array, axes: Sequence[int], has_nan_slope: bool = False) -> Array:
+    """Returns what `lax.reduce_max` or `lax.reduce_min` does, NaN if an element is.
+
+    Args:
+      op: "max" or "min".
+      x: what is reduced.
+      axes: the axes.
+      has_nan_slope: whether the slope of a NaN is NaN, and not 0.
+    """
     if not axes or not _is_float(x):
         return _PLAIN_REDUCTIONS[op](x, axes)
-    return _in_float32(functools.partial(_reduced, op, tuple(axes)), x)
+    return _in_float32(functools.partial(_reduced, op, tuple(axes), has_nan_slope), x)
 
 
 def window_extreme(
@@ -115,8 +123,8 @@ def _combine(op: str) -> Callable[[Array, Array], Array]:
     return lambda x, y: lax.neg(mirrored(lax.neg(x), lax.neg(y)))
 
 
-@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
-def _reduced(op: str, axes: tuple[int, ...], x: Array) -> Array:
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
+def _reduced(op: str, axes: tuple[int, ...], has_nan_slope: bool, x: Array) -> Array:
     worst = _worst(op, x.dtype)
     if x.ndim - 1 not in axes:
         return lax.reduce(x, worst, _combine(op), axes)
@@ -130,16 +138,24 @@ def _reduced(op: str, axes: tuple[int, ...], x: Array) -> Array:
 
 @_reduced.defjvp
 def _reduced_jvp(
-    op: str, axes: tuple[int, ...], primals: tuple[Array], tangents: tuple[Array]
+    op: str,
+    axes: tuple[int, ...],
+    has_nan_slope: bool,
+    primals: tuple[Array],
+    tangents: tuple[Array],
 ) -> tuple[Array, Array]:
     (x,), (slope,) = primals, tangents
-    best = _reduced(op, axes, x)
+    best = _reduced(op, axes, has_nan_slope, x)
     kept = [axis for axis in range(x.ndim) if axis not in axes]
     is_best = lax.eq(x, lax.broadcast_in_dim(best, x.shape, kept))
     ties = lax.reduce_sum(lax.convert_element_type(is_best, x.dtype), axes)
+    ties = lax.max(ties, lax.full_like(ties, 1))
+    if has_nan_slope:
+        is_nan = lax.ne(best, best)
+        is_best = lax.bitwise_or(is_best, lax.broadcast_in_dim(is_nan, x.shape, kept))
+        ties = lax.select(is_nan, best, ties)
     chosen = lax.select(is_best, slope, lax.full_like(slope, 0))
-    at_least_one = lax.max(ties, lax.full_like(ties, 1))
-    return best, lax.div(lax.reduce_sum(chosen, axes), at_least_one)
+    return best, lax.div(lax.reduce_sum(chosen, axes), ties)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))

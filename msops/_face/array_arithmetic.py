@@ -79,11 +79,26 @@ def _subtract(x: Array, y: Array) -> Array:
     return jnp.subtract(x, y)
 
 
+def _multiply(x: Array, y: Array) -> Array:
+    return jnp.multiply(*_as_factors(x, y))
+
+
 def _divide(x: Array, y: Array) -> Array:
+    x, y = _as_factors(x, y)
     if kind_of(x.dtype) < 2 and kind_of(y.dtype) < 2:
-        x = x.astype(np.float32)
         y = y.astype(np.float32)
+        x = _as_factors(x, y)[0].astype(np.float32)
     return jnp.true_divide(x, y)
+
+
+def _as_factors(x: Array, y: Array) -> tuple[Array, Array]:
+    """Operands of a product or quotient: a Bool beside floats becomes an integer.
+
+    XLA makes 0 of False times infinity or NaN, and of False by 0, if it sees that it was a bool.
+    """
+    if kind_of(x.dtype) == 0 and kind_of(y.dtype) > 1:
+        return x.astype(np.int8), y
+    return (x, y.astype(np.int8)) if kind_of(y.dtype) == 0 and kind_of(x.dtype) > 1 else (x, y)
 
 
 def _raise(x: Array, y: Array) -> Array:
@@ -188,13 +203,32 @@ def abs(x: Array) -> Array:
 
 @jax.jit
 def _floor_divide(x: Array, y: Array) -> Array:
+    if x.dtype == bool and y.dtype == bool:
+        return jnp.broadcast_arrays(x, y)[0]
     quotient = jnp.floor_divide(x, y)
-    if not jnp.issubdtype(quotient.dtype, jnp.integer):
-        return quotient
-    # As if it were infinite, rounded to the nearest integer of the dtype.
+    if jnp.issubdtype(quotient.dtype, jnp.integer):
+        return _unless_by_0(x, y, quotient)
+    # jax.numpy has NaN for infinity by a number, and 0 of a sign by chance.
+    exact = jax.lax.stop_gradient(x / y)
+    quotient = jnp.where(quotient == 0, jnp.copysign(quotient, exact), quotient)
+    return jnp.where(jnp.isinf(x) | jnp.isinf(y), jnp.floor(exact), quotient)
+
+
+def _unless_by_0(x: Array, y: Array, quotient: Array) -> Array:
+    """A quotient of integers; by 0 as if it were infinite: the nearest integer of the dtype."""
     kind, limits = quotient.dtype.type, jnp.iinfo(quotient.dtype)
     below = jnp.where(x < 0, kind(limits.min), kind(0))
     return jnp.where(y == 0, jnp.where(x > 0, kind(limits.max), below), quotient)
+
+
+@jax.jit
+def _real_divide(x: Array, y: Array) -> Array:
+    """``ops.RealDiv``: the truncated quotient of integers, in their dtype."""
+    if kind_of(x.dtype) != 1 or kind_of(y.dtype) != 1:
+        return _divide(x, y)
+    dtype = jnp.promote_types(x.dtype, y.dtype)
+    x, y = jnp.broadcast_arrays(x.astype(dtype), y.astype(dtype))
+    return _unless_by_0(x, y, jax.lax.div(x, jnp.where(y == 0, 1, y)))
 
 
 @jax.jit
@@ -208,8 +242,9 @@ def _floor_mod(x: Array, y: Array) -> Array:
 
 add = binary(jnp.add)
 sub = binary(_subtract)
-mul = binary(jnp.multiply)
+mul = binary(_multiply)
 div = binary(_divide)
+real_div = binary(_real_divide)
 floor_div = binary(_floor_divide)
 mod = binary(_floor_mod)
 truncated_mod = binary(jnp.fmod)

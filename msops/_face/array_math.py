@@ -64,6 +64,44 @@ def _mean(x: Array, axis: Axis, keepdims: bool) -> Array:
     return jnp.mean(x, axis=axis, keepdims=keepdims).astype(x.dtype)
 
 
+def sum_dtype(dtype: np.dtype) -> Any:
+    """The dtype that sums and products of `dtype` have: integers are counted in Int64.
+
+    Those of UInt16, UInt32 and UInt64 keep their dtype.
+    """
+    if dtype.kind == "u" and dtype.itemsize > 1:
+        return dtype
+    return jax.dtypes.canonicalize_dtype(np.int64) if kind_of(dtype) < 2 else None
+
+
+def _sum(x: Array, axis: Axis, keepdims: bool) -> Array:
+    return jnp.sum(x, axis=axis, keepdims=keepdims, dtype=sum_dtype(x.dtype))
+
+
+def _prod(x: Array, axis: Axis, keepdims: bool) -> Array:
+    return jnp.prod(x, axis=axis, keepdims=keepdims, dtype=sum_dtype(x.dtype))
+
+
+def reduce_prod(x: Array, axis: Axis = None, keep_dims: bool = False) -> Array:
+    """Product in the dtype of `x` (``ReduceProd``)."""
+    return jnp.prod(x, axis=_axes(axis), keepdims=keep_dims, dtype=x.dtype)
+
+
+def cumsum(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
+    """Sums of the entries so far along `axis`: those of narrow integers in Int32."""
+    if dtype is not None:
+        chosen = as_dtype(dtype).dtype
+    else:
+        is_narrow = kind_of(x.dtype) < 2 and x.dtype.name in ("bool", "int8", "int16", "uint8")
+        chosen = np.dtype(np.int32) if is_narrow else x.dtype
+    return jnp.cumsum(x, axis=axis, dtype=chosen)
+
+
+def relu(x: Array) -> Array:
+    """`x` where it is greater than 0, else 0; Bool stays as it is."""
+    return x if kind_of(jnp.result_type(x)) == 0 else jax.nn.relu(x)
+
+
 def reduce_sum(x: Array, axis: Axis = None, keep_dims: bool = False) -> Array:
     """Sum in the dtype of `x` (``ReduceSum``), where `sum` counts booleans."""
     return jnp.sum(x, axis=_axes(axis), keepdims=keep_dims, dtype=x.dtype)
@@ -250,8 +288,8 @@ def argmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
 
 
 def argmin(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Index of the first smallest entry, Int64."""
-    return jnp.argmin(x, axis=axis, keepdims=keepdims).astype(np.int64)
+    """Index of the first smallest entry, Int32 (that of `argmax` is Int64, as in MindSpore)."""
+    return jnp.argmin(x, axis=axis, keepdims=keepdims).astype(np.int32)
 
 
 def full_like(x: Array, fill_value: Any, dtype: Any = None) -> Array:
@@ -280,6 +318,7 @@ minimum = arithmetic.minimum
 mod = arithmetic.mod
 mul = arithmetic.mul
 pow = arithmetic.pow
+real_div = arithmetic.real_div
 select = arithmetic.select
 sub = arithmetic.sub
 truncated_mod = arithmetic.truncated_mod
@@ -303,7 +342,6 @@ ceil = jnp.ceil
 round = jnp.round
 isnan = jnp.isnan
 isfinite = jnp.isfinite
-relu = jax.nn.relu
 stop_gradient = jax.lax.stop_gradient
 tile = jnp.tile
 broadcast_to = jnp.broadcast_to
@@ -322,9 +360,9 @@ cosh = unary_float(jnp.cosh)
 tanh = unary_float(jnp.tanh)
 erf = unary_float(jax.lax.erf)
 sigmoid = unary_float(jax.nn.sigmoid)
-sum = reduction(jnp.sum)
+sum = reduction(_sum)
 mean = reduction(_mean)
-prod = reduction(jnp.prod)
+prod = reduction(_prod)
 amax = reduction(extremes.amax)
 amin = reduction(extremes.amin)
 all = reduction(jnp.all)

@@ -8,9 +8,11 @@ Source: MindSpore 2.7.2, mindspore/common/tensor.py.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 
@@ -58,7 +60,7 @@ def _astype(x: Array, dtype: Any, copy: bool = True) -> Array:
 
 
 def _sum(x: Array, axis: m.Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
-    dtype = None if dtype is None else as_dtype(dtype).dtype
+    dtype = m.sum_dtype(x.dtype) if dtype is None else as_dtype(dtype).dtype
     return jnp.sum(x, axis=m._axes(axis), dtype=dtype, keepdims=keepdims)
 
 
@@ -67,6 +69,28 @@ def _reduced(function: Callable[..., Array]) -> Callable[..., Array]:
         return function(x, axis, keepdims)
 
     return method
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2, 3))
+def _along(
+    best: Callable[..., Array], index: Callable[..., Array], dim: int, keepdims: bool, x: Array
+) -> Array:
+    return best(x, axis=dim, keepdims=keepdims)
+
+
+@_along.defjvp
+def _along_jvp(
+    best: Callable[..., Array],
+    index: Callable[..., Array],
+    dim: int,
+    keepdims: bool,
+    primals: tuple[Array],
+    tangents: tuple[Array],
+) -> tuple[Array, Array]:
+    (x,), (dx,) = primals, tangents
+    # Of equal entries the first has the slope; those of all axes together share it.
+    slope = jnp.take_along_axis(dx, index(x, axis=dim, keepdims=True), axis=dim)
+    return best(x, axis=dim, keepdims=keepdims), slope if keepdims else jnp.squeeze(slope, dim)
 
 
 def _extreme(best: Callable[..., Array], index: Callable[..., Array]) -> Callable[..., Any]:
@@ -79,7 +103,9 @@ def _extreme(best: Callable[..., Array], index: Callable[..., Array]) -> Callabl
         # By position MindSpore 2.7.2 takes a dim and also returns where the entries are.
         if dim:
             where = index(x, axis=dim[0], keepdims=keepdims).astype(np.int64)
-            return best(x, axis=dim[0], keepdims=keepdims), where
+            return method(x, axis=dim[0], keepdims=keepdims), where
+        if isinstance(axis, int) and jnp.issubdtype(x.dtype, jnp.floating):
+            return _along(best, index, axis, keepdims, x)
         return best(x, axis=m._axes(axis), keepdims=keepdims)
 
     return method
@@ -125,7 +151,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "broadcast_to": _broadcast_to,
     "clamp": m.clip,
     "contiguous": jnp.asarray,
-    "cumsum": jnp.cumsum,
+    "cumsum": m.cumsum,
     "dim": jnp.ndim,
     "double": _to_dtype("float64"),
     "eq": m.equal,
