@@ -56,7 +56,7 @@ def test_settings_are_kept_on_the_function() -> None:
     assert decorated.reg_info is info
     attrs = {"lower": "native"}
     op = ops.Custom(kernel(reg_info=info, compile_attrs=attrs)(double), func_type="hybrid")
-    assert op.name == "double"
+    assert op.__name__ == "double"
 
 
 def test_arguments_may_be_given_by_name() -> None:

@@ -15,7 +15,7 @@ import pytest
 from conftest import ROOT
 from custom_ops import loops, matmul, solve_lower
 
-from msops import Custom, errors
+from msops import Custom, errors, pyfunc
 
 PAGE = (ROOT / "docs" / "guides" / "environment.md").read_text()
 SOURCE = """int F(int n, void **p, int *r, long **s, const char **d, void *stream, void *extra) {
@@ -100,7 +100,7 @@ def test_a_program_that_configures_nothing_sees_warnings_and_each_once(tmp_path:
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, check=True)
     assert done.stdout == ""
     assert done.stderr.count("Custom 'half'") == 1
-    assert "It reads as 0 here" in done.stderr
+    assert "It reads as 0" in done.stderr
 
 
 @pytest.mark.parametrize("words", ["ir", "bounds", "ir,bounds", " bounds  ir ", ""])
@@ -137,3 +137,22 @@ def test_the_guide_lists_every_logger_and_every_word_of_debug(
         loops(matmul)(np.eye(2, dtype=np.float32), np.eye(2, dtype=np.float32))
     (expected,) = re.findall("expected words among (.*); got", str(caught.value))
     assert re.findall(r"`(\w+)`", words) == expected.split(", ")
+
+
+def test_a_kernel_that_is_called_once_for_each_element_is_told_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def halve_each(x: np.ndarray) -> np.ndarray:
+        return x / np.float32(2)
+
+    op = pyfunc(halve_each, out=lambda x: x)
+    with caplog.at_level(logging.INFO, "msops"):
+        for rows in (2, 3):
+            jax.vmap(op)(np.ones((rows, 2), np.float32))
+        jax.vmap(pyfunc(halve_each, out=lambda x: x, vmap="expand_dims"))(
+            np.ones((2, 2), np.float32)
+        )
+    ((level, text),) = said(caplog, "msops.vmap")
+    assert level == "INFO"
+    assert text.startswith("Custom 'halve_each': jax.vmap calls its kernel once for each element.")
+    assert 'pass vmap="expand_dims"' in text

@@ -45,6 +45,12 @@ def warn_once(logger: logging.Logger, message: str) -> None:
     logger.warning("%s", message, stacklevel=2)
 
 
+@functools.lru_cache(maxsize=1024)
+def tell_once(logger: logging.Logger, message: str) -> None:
+    """Logs at level INFO, unless this process has logged the same message before."""
+    logger.info("%s", message, stacklevel=2)
+
+
 def log_hit(who: str, name: str) -> None:
     """Logs that nothing has to be built.
 

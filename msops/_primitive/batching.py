@@ -9,6 +9,7 @@ input that only some of several nested `jax.vmap` map: see `batch_by_expanding`.
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -16,11 +17,14 @@ import jax
 import jax.numpy as jnp
 
 from msops import _jax_seam as seam
+from msops._base.logging import tell_once
 from msops._op.call import Call, fit_arguments
 from msops._op.identity import ByValue
 from msops._op.outputs import Outputs
 from msops._op.traced import Function
 from msops.errors import ArgumentTypeError, ArgumentValueError
+
+_log = logging.getLogger("msops.vmap")
 
 Bind = Callable[[Call, Sequence[Any]], Sequence[Any]]
 Batched = tuple[Sequence[Any], Sequence[int | None]]
@@ -253,6 +257,12 @@ def batch(
         return batch_by_rule(vmap.function, outputs, call, args, dims, who)
     if vmap == "expand_dims":
         args, dims = _enlarge(call, args, dims, [argument for _, argument in inplace])
+    if vmap == "sequential":
+        tell_once(
+            _log,
+            f"{who}: jax.vmap calls its kernel once for each element. If the kernel takes arrays "
+            'with a leading axis, pass vmap="expand_dims": it is called once for the batch.',
+        )
     if vmap == "sequential" and is_divisible:
         return batch_by_mapping(bind, call, args, dims)
     if vmap == "expand_dims" and is_rewritten:
