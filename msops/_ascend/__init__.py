@@ -1,5 +1,5 @@
-"""Ascend's languages and operators on JAX: the TBE DSL, and operators by their aclnn names.
+"""Ascend's languages and operators on JAX: the TBE DSL, and operators by their names.
 
 May import: `_base`, `_loops`, `_toolchain`.
-Modules: aclnn, tbe.
+Modules: aclnn, libraries, tbe.
 """

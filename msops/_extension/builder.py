@@ -44,14 +44,15 @@ class CustomOpBuilder:
       verbose: whether commands and what they print are shown while they run.
       build: a `Build`, for what else the sources need: libraries, flags, macros; it comes after the
         other options.
-      enable_atb, enable_asdsip: libraries of Ascend that msops does not have; only False.
+      enable_atb, enable_asdsip: whether the sources call operators of these libraries of Ascend,
+        ATB and SiP, which here are JAX code; the backend is "Ascend" then.
       op_def: a YAML file, or a list or tuple of them, that defines graph operators of the module.
       op_doc: a YAML file, or several, with the docstrings of these operators.
 
     Raises:
       ArgumentTypeError: an argument is of a wrong type.
       ArgumentValueError: `name` is no identifier, `backend` none of these, there are no sources, a
-        quote in `cflags` or `ldflags` is not closed, or an option needs an Ascend.
+        quote in `cflags` or `ldflags` is not closed, or a library of Ascend needs another backend.
 
     Example:
       >>> import jax.numpy as jnp, msops
@@ -145,6 +146,7 @@ class CustomOpBuilder:
         flags += ["-O0", "-g"] if options.debug_mode else ["-O3"]
         if options.backend == "Ascend":
             flags.append("-DCUSTOM_ASCEND_OP")
+        flags += [f"-DCUSTOM_ENABLE_{library}" for library in options.libraries]
         return [*flags, *options.cflags]
 
     def get_ldflags(self) -> list[str]:

@@ -12,10 +12,10 @@ from msops._extension.handles import Handle
 
 
 def launch_aclnn(name: str, arguments: Sequence[Any], outputs: Sequence[Any] | None) -> None:
-    """Serves ``CustomLaunchAclnn`` and ``LAUNCH_ACLNN``.
+    """Serves ``CustomLaunchAclnn``, ``LAUNCH_ACLNN``, ``RunAtbOp`` and ``RunAsdSipFFTOp``.
 
     Args:
-      name: the operator, ``aclnnMul``.
+      name: the operator, ``aclnnMul``; of other libraries what `lookup_library` takes.
       arguments: its inputs in aclnn's order: handles, numbers, text, None, and lists of them.
       outputs: handles of its outputs; None if they are among the arguments.
 
@@ -24,8 +24,11 @@ def launch_aclnn(name: str, arguments: Sequence[Any], outputs: Sequence[Any] | N
     """
     # Only modules that launch operators need the table.
     from msops._ascend.aclnn import lookup
+    from msops._ascend.libraries import lookup_library
 
-    operator = lookup(name, f"extension module '{current_frame().module.name}'")
+    who = f"extension module '{current_frame().module.name}'"
+    find = lookup_library if name.startswith(("atb::", "asd")) else lookup
+    operator = find(name, who)
     if outputs is None:
         arguments, outputs = operator.split(list(arguments))
     structs = [

@@ -15,10 +15,6 @@ from msops.errors import ArgumentTypeError, ArgumentValueError
 BACKENDS = ("CPU", "GPU", "Ascend")
 
 _WHO = "CustomOpBuilder"
-_ONLY_ON_ASCEND = {
-    "enable_atb": "Ascend Transformer Boost, whose operators have no counterpart here",
-    "enable_asdsip": "Ascend's signal processing library, whose operators have no counterpart here",
-}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -32,6 +28,7 @@ class BuilderOptions:
     cflags: tuple[str, ...]
     ldflags: tuple[str, ...]
     build_dir: str | None
+    libraries: tuple[str, ...]
     debug_mode: bool
     verbose: bool
     build: Build
@@ -62,14 +59,16 @@ def read_options(
     _check_name(name)
     _check_backend(backend)
     rest = dict(rest)
+    libraries = _libraries(backend, rest)
     options = BuilderOptions(
         name=name,
         sources=_paths("sources", sources),
-        backend=backend or "CPU",
+        backend=backend or ("Ascend" if libraries else "CPU"),
         include_paths=_paths("include_paths", () if include_paths is None else include_paths),
         cflags=_optional("cflags", cflags),
         ldflags=_optional("ldflags", ldflags),
         build_dir=_optional_path("build_dir", rest.pop("build_dir", None)),
+        libraries=libraries,
         debug_mode=_flag("debug_mode", rest.pop("debug_mode", False)),
         verbose=_flag("verbose", rest.pop("verbose", False)),
         build=_build(rest.pop("build", None)),
@@ -82,13 +81,12 @@ def read_options(
         )
     for name, flags in (("cflags", options.cflags), ("ldflags", options.ldflags)):
         words(name, flags, options.who)
-    _refuse_ascend_only(rest)
     if rest:
         raise ArgumentTypeError.explained(
             options.who,
             f"expected none of the argument(s) {', '.join(sorted(rest))}",
             "It takes include_paths, cflags, ldflags, build_dir, debug_mode, verbose, build, "
-            "op_def and op_doc.",
+            "op_def, op_doc, enable_atb and enable_asdsip.",
         )
     return options
 
@@ -138,16 +136,20 @@ def _check_backend(backend: Any) -> None:
         )
 
 
-def _refuse_ascend_only(rest: dict[str, Any]) -> None:
-    """Takes MindSpore's options that have no meaning here out of `rest`."""
-    for name, what in _ONLY_ON_ASCEND.items():
-        if _flag(name, rest.pop(name, False)):
+def _libraries(backend: str | None, rest: dict[str, Any]) -> tuple[str, ...]:
+    """Takes the libraries of Ascend that are asked for out of `rest`: "ATB", "ASDSIP"."""
+    found = []
+    for name in ("enable_atb", "enable_asdsip"):
+        if not _flag(name, rest.pop(name, False)):
+            continue
+        if backend not in (None, "Ascend"):
             raise ArgumentValueError.explained(
                 _WHO,
-                f"{name}=True asks for {what}",
-                "Write the operator with CustomLaunchAclnn and the operators of msops, or as "
-                "a PyboostRunner.",
+                f"expected backend 'Ascend' or None with {name}=True; got {backend!r}",
+                "Leave it out: operators of Ascend's libraries run on JAX's device.",
             )
+        found.append(name.removeprefix("enable_").upper())
+    return tuple(found)
 
 
 def _paths(name: str, value: Any) -> tuple[str, ...]:

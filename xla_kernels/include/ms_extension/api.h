@@ -25,6 +25,7 @@
 #include "msops_extension/graph/aclnn_kernel_mod.h"
 #include "msops_extension/graph/names.h"
 #include "msops_extension/launch.h"
+#include "msops_extension/libraries.h"
 #include "msops_extension/log.h"
 #include "msops_extension/ms_tensor.h"
 #include "msops_extension/pyboost.h"

@@ -94,6 +94,7 @@ class PyboostRunner : public std::enable_shared_from_this<PyboostRunner> {
   std::atomic<std::thread::id> launching_{};
 
   friend class AclnnOpRunner;
+  friend class LibraryRunner;
 };
 
 // What one call site has of a runner: tensors whose memory changes from launch to launch.
