@@ -161,7 +161,58 @@ for code in {[code for code, *_ in MISSING]}:
 def test_a_missing_name_ends_the_script(run):
     done = run(MISSING[0][0])
     assert done.returncode == 1
-    assert done.stderr.endswith("msops does not have msops.ops.Addd. Near names: Add.\n")
+    assert "msops does not have msops.ops.Addd. Near names: Add.\n" in done.stderr
+
+
+SCRIPT = """
+import mindspore as ms
+import mindspore.common.dtype as mstype
+from mindspore import Tensor, nn, ops
+from mindspore.ops import operations as P
+
+
+class Net(nn.Cell):
+    def construct(self, x):
+        return ms.mint.add(nn.Dense(2, 2)(x), P.Conv2D(1, 2)(x))
+
+
+def other(ms, x):
+    return x
+
+
+print(mstype.float32, ops.Add()(Tensor([1.0]), Tensor([2.0])), hasattr(ops, "flash"))
+if len(nn.__name__) > 99:
+    ms.mint.exp(P.Add())
+    from mindspore.train.callback import Callback
+"""
+
+
+def test_names_that_msops_lacks_are_reported_at_the_end(run):
+    done = run(SCRIPT.replace("def other(ms, x)", "def other(x)"))
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "msops run: script.py asks for names that msops does not have:",
+        "  mindspore.mint (line 10, 19)",
+        "  mindspore.nn.Dense (line 10)",
+        "  mindspore.ops.operations.Conv2D (line 10)",
+        "  mindspore.train (line 20)",
+        "  mindspore.ops.flash",
+    ]
+
+
+def test_a_name_that_is_also_a_variable_is_left_alone_in_the_report(run):
+    assert "mindspore.mint" not in run(SCRIPT).stderr
+
+
+def test_the_report_comes_after_the_traceback_of_a_script_that_failed(run):
+    done = run("from mindspore import ops\nops.Addd()(1)\nops.Subb()(1)\n")
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-4:] == [
+        "AttributeError: msops does not have msops.ops.Addd. Near names: Add.",
+        "msops run: script.py asks for names that msops does not have:",
+        "  mindspore.ops.Addd (line 2)",
+        "  mindspore.ops.Subb (line 3)",
+    ]
 
 
 def test_an_installed_mindspore_is_not_reached(run, tmp_path):

@@ -52,6 +52,10 @@ _LEFT_OUT = {
 }
 
 
+ASKED_IN_VAIN: set[str] = set()
+"""The names that namespaces of msops were asked for and do not have; `msops run` reports them."""
+
+
 def near_names(name: str, names: Iterable[str]) -> list[str]:
     """Returns the public names that `name` may have been meant as."""
     public = {known for known in names if not known.startswith("_")}
@@ -89,6 +93,8 @@ def missing_names(module: str, later: Mapping[str, str] | None = None) -> Callab
             value = found if later[name] == f"{module}.{name}" else getattr(found, name)
             setattr(sys.modules[module], name, value)
             return value
+        if not name.startswith("_"):
+            ASKED_IN_VAIN.add(f"{module}.{name}")
         names = [*vars(sys.modules[module]), *later]
         raise AttributeError(describe_missing(module, name, names))
 

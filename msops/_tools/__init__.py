@@ -2,5 +2,5 @@
 
 May import: `_ascend`, `_backends`, `_base`, `_calls`, `_custom`, `_extension`, `_face`,
 `_jax_seam`, `_op_info`, `_toolchain`.
-Modules: cache, doctor, notebook, run.
+Modules: cache, doctor, missing_in_script, notebook, run.
 """

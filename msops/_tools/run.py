@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import atexit
 import functools
 import importlib
 import importlib.abc
@@ -102,6 +103,8 @@ def _alias_loaded_modules() -> None:
 def run_script(path: Path, arguments: Sequence[str]) -> None:
     """Runs a script as ``__main__``, as ``python script.py`` does.
 
+    At the end, also of a script that failed, names that msops does not have are reported.
+
     Args:
       path: the script.
       arguments: what follows it in ``sys.argv``.
@@ -116,7 +119,19 @@ def run_script(path: Path, arguments: Sequence[str]) -> None:
     module.__dict__.update(__file__=str(path), __builtins__=__builtins__)
     # The script's classes are pickled as __main__'s, so it has to be findable as that.
     sys.modules["__main__"] = module
-    exec(compile(path.read_bytes(), str(path), "exec"), module.__dict__)
+    source = path.read_bytes()
+    code = compile(source, str(path), "exec")
+    atexit.register(_report_missing, str(path), source)
+    exec(code, module.__dict__)
+
+
+def _report_missing(name: str, source: bytes) -> None:
+    # Here, as it is for the end of a script.
+    from msops._tools.missing_in_script import report
+
+    text = report(name, source)
+    if text:
+        print(text, file=sys.stderr)
 
 
 def _script_excepthook(path: str) -> Any:
