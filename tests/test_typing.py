@@ -53,6 +53,11 @@ swish(x, alpha=1.0)
 msops.Custom(np.sin, out=jax.ShapeDtypeStruct((3,), jnp.float32))(x)
 op: msops.Custom = lean
 lean.def_vjp(lambda x, y: (lean(x, y), None), lambda residuals, dout: (dout, None))
+scale(x).at[0].set(1.0).sum()
+swish(x).astype(jnp.float16).shape
+op(x, x).anything
+scale(x).shap  # wrong
+swish(x).shap  # wrong
 lean(x)  # wrong
 lean(x, x, 3)  # wrong
 lean(x, x, powr=3)  # wrong

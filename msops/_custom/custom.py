@@ -51,14 +51,16 @@ from msops.errors import ArgumentTypeError, ArgumentValueError, MsopsError, OpIn
 if TYPE_CHECKING:
     import inspect
 
-    from typing_extensions import ParamSpec
+    from typing_extensions import ParamSpec, TypeVar
 
     # How a call is typed: known where a decorator sees the kernel's own function.
     P = ParamSpec("P", default=...)
+    R = TypeVar("R", default=Any)
 else:
-    from typing import ParamSpec
+    from typing import ParamSpec, TypeVar
 
     P = ParamSpec("P")
+    R = TypeVar("R")
 
 # The ops that this thread resolves: the bprop of one may hold others, and itself.
 _resolving: ContextVar[tuple[Custom[Any], ...]] = ContextVar("resolving", default=())
@@ -68,7 +70,7 @@ _forgetting = threading.Lock()
 _ARRAY = seam.ARRAY_TYPE
 
 
-class Custom(Generic[P]):
+class Custom(Generic[P, R]):
     """A kernel of your own as a JAX operator.
 
     Corresponds to ``mindspore.ops.Custom``. The op is its own JAX primitive: it works eagerly and
@@ -304,7 +306,7 @@ class Custom(Generic[P]):
                 "Add the attributes to the op info: .attr(name, 'optional', 'float', '0.5').",
             )
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the op.
 
         Args:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Never, ParamSpec, TypedDict, Unpack, overload
+from typing import Any, Literal, Never, ParamSpec, TypedDict, TypeVar, Unpack, overload
+
+import jax
 
 from msops import _jax_seam as seam
 from msops._base.building import AnyPath, Build, SourceText
@@ -13,6 +15,7 @@ from msops._custom.kernel import kernel as runs_as_python
 from msops.errors import ArgumentTypeError
 
 Q = ParamSpec("Q")
+R = TypeVar("R")
 
 
 class CustomOptions(TypedDict, total=False):
@@ -39,14 +42,14 @@ class CustomOptions(TypedDict, total=False):
 
 @overload
 def pyfunc(
-    func: Callable[Q, Any], /, *, out: Any, **options: Unpack[CustomOptions]
-) -> Custom[Q]: ...
+    func: Callable[Q, R], /, *, out: Any, **options: Unpack[CustomOptions]
+) -> Custom[Q, R]: ...
 
 
 @overload
 def pyfunc(
     func: None = None, /, *, out: Any, **options: Unpack[CustomOptions]
-) -> Callable[[Callable[Q, Any]], Custom[Q]]: ...
+) -> Callable[[Callable[Q, R]], Custom[Q, R]]: ...
 
 
 @seam.with_hidden_frames
@@ -89,13 +92,13 @@ def pyfunc(
 
 
 @overload
-def kernel(func: Callable[Q, Any], /) -> Custom[Q]: ...
+def kernel(func: Callable[Q, R], /) -> Custom[Q, R]: ...
 
 
 @overload
 def kernel(
     func: None = None, /, *, out: Any = None, **options: Unpack[CustomOptions]
-) -> Callable[[Callable[Q, Any]], Custom[Q]]: ...
+) -> Callable[[Callable[Q, R]], Custom[Q, R]]: ...
 
 
 @seam.with_hidden_frames
@@ -150,7 +153,7 @@ def cpp(
     *others: Never,
     out: Any = None,
     **options: Unpack[CustomOptions],
-) -> Custom:
+) -> Custom[..., jax.Array]:
     """Makes a C, C++ or CUDA function an op: ``Custom(func, func_type="aot")``.
 
     Args:
