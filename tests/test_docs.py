@@ -175,6 +175,25 @@ def test_the_readme_is_short_and_says_first_how_to_try_it() -> None:
     assert [len(re.findall(r"[\d.]+ ", re.sub(r"\(.*?\)", "", one))) for one in reasons] == [1] * 3
 
 
+@pytest.mark.parametrize("name", ["README", "CONTRIBUTING", "SECURITY", "BUILD_NOTES", "CHANGELOG"])
+def test_links_of_a_document_lead_to_files(name: str) -> None:
+    text = (ROOT / f"{name}.md").read_text()
+    targets = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", re.sub("```.*?```", "", text, flags=re.S))
+    assert [target for target in targets if not (ROOT / target).exists()] == []
+
+
+def test_the_citation_is_of_this_version() -> None:
+    text = (ROOT / "CITATION.cff").read_text()
+    assert f"\nversion: {msops.__version__}\n" in text
+    assert "\nlicense: Apache-2.0\n" in text
+
+
 def test_no_repository_is_named_before_there_is_one() -> None:
-    pages = [*PAGES, *ROOT.glob("*.md"), *ROOT.glob("*.toml"), ROOT / "docs" / "conf.py"]
+    pages = [
+        *PAGES,
+        *ROOT.glob("*.md"),
+        *ROOT.glob("*.toml"),
+        *ROOT.glob("*.cff"),
+        ROOT / "docs" / "conf.py",
+    ]
     assert not [page for page in pages if "github.com/msops" in page.read_text()]
