@@ -192,6 +192,13 @@ def test_gather_of_an_index_out_of_range_is_an_error(indices, outside):
         ops.gather(jnp.arange(3.0), np.asarray(indices.asnumpy()), 0)
 
 
+def test_false_times_infinity_is_nan_in_programs_too(mode):
+    flags, numbers = Tensor([False, True]), f32(np.inf, np.inf)
+    for product in (lambda b, x: b * x, lambda b, x: x * b, lambda b, x: (x < 1) * x):
+        assert np.isnan(Net(product)(flags, numbers).asnumpy()[0])
+    same(Net(lambda b: b / 0)(flags), "Float32", [np.nan, np.inf])
+
+
 def set_at(x, index):
     y = x + 0
     y[index] = 9.0
