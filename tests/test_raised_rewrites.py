@@ -220,3 +220,22 @@ def test_gradients_pass_through() -> None:
     np.testing.assert_allclose(by_x, 1 / s / 7 + np.exp(x + s) + s / x, 1e-12)
     want = (-x / s**2 / 7 + np.exp(x + s) + np.log(x)).sum()
     np.testing.assert_allclose(by_s, want, 1e-12)
+
+
+def test_a_product_and_a_sum_are_rounded_once_at_most() -> None:
+    inputs = ", ".join(f"{name}: float32[999]" for name in "xyz")
+    kernel = parse_kernel(f"""kernel scaled({inputs}) -> (r) {{
+  buffer r: float32[999]
+  parallel i in 0 .. 999 {{
+    r[i] = (x[i] * y[i]) + z[i]
+  }}
+}}""")
+    x, y, z = np.random.default_rng(0).normal(size=(3, 999)).astype("float32")
+    # What LLVM makes one instruction of: 1e38, where the product alone is infinite.
+    x[0], y[0], z[0] = 1e10, 4e28, -3e38
+    (twice,) = interpret(kernel, [x, y, z])
+    once = (x.astype("float64") * y + z).astype("float32")
+    got = np.asarray(jax.jit(build(to_raised(kernel)))(x, y, z)[0])
+    assert ((got == once) | (got == twice)).all()
+    assert np.isinf(twice[0])
+    assert np.isclose(once[0], 1e38)
