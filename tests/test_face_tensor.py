@@ -249,3 +249,33 @@ def test_parameters_change_by_assignment():
 def test_bad_parameters_are_explained(make, text):
     with pytest.raises(ArgumentTypeError, match=text):
         make()
+
+
+def test_pieces_and_repeats_are_mindspores():
+    """Values are those of MindSpore 2.10.0, but of `repeat`, which it has on an Ascend only."""
+    x = ms.Tensor(np.arange(10, dtype=np.float32).reshape(2, 5))
+    array = x.asnumpy()
+    pieces = x.chunk(2, -1)
+    assert isinstance(pieces, tuple)
+    for piece, expected in zip(pieces, (array[:, :3], array[:, 3:]), strict=True):
+        np.testing.assert_array_equal(piece.asnumpy(), expected)
+    assert len(x.chunk(7, 1)) == 5
+    index = ms.Tensor([1, 0, 1], ms.int32)
+    for selected in (x.index_select(0, index), x.index_select(dim=0, index=index)):
+        np.testing.assert_array_equal(selected.asnumpy(), array[[1, 0, 1]])
+    np.testing.assert_array_equal(x.repeat((1, 2)).asnumpy(), np.tile(array, (1, 2)))
+    np.testing.assert_array_equal(x.repeat(2, 1, 1).asnumpy(), np.tile(array, (2, 1, 1)))
+    np.testing.assert_array_equal(x.repeat_interleave(2).asnumpy(), np.repeat(array, 2))
+    counts = ms.Tensor([1, 2], ms.int32)
+    np.testing.assert_array_equal(
+        x.repeat_interleave(counts, 0).asnumpy(), np.repeat(array, [1, 2], 0)
+    )
+    assert x.flatten(start_dim=1).shape == (2, 5)
+    for wrong in (
+        lambda: x.chunk(0),
+        lambda: x.chunk(2, 2),
+        lambda: x.repeat(2),
+        lambda: x.repeat_interleave(-1, 0),
+    ):
+        with pytest.raises(ValueError, match=r"Tensor\..*: expected"):
+            wrong()

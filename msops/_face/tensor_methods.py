@@ -19,6 +19,7 @@ import numpy as np
 from msops._base import extremes
 from msops._base.dtypes import as_dtype
 from msops._face import array_math as m
+from msops.errors import ArgumentValueError
 
 Array = Any
 
@@ -46,8 +47,45 @@ def _expand_as(x: Array, other: Array) -> Array:
     return jnp.broadcast_to(x, other.shape)
 
 
-def _flatten(x: Array) -> Array:
+def _ravel(x: Array) -> Array:
     return jnp.reshape(x, -1)
+
+
+def _flatten(x: Array, order: str = "C", *, start_dim: int = 0, end_dim: int = -1) -> Array:
+    return m.flatten(x, order, start_dim=start_dim, end_dim=end_dim)
+
+
+def _chunk(x: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
+    if chunks < 1 or not -x.ndim <= dim < x.ndim:
+        raise ArgumentValueError.explained(
+            "Tensor.chunk",
+            f"expected chunks above 0 and an axis of shape {x.shape}; got {chunks} and {dim}",
+            "1 is the whole.",
+        )
+    return m.split(x, -(-x.shape[dim] // chunks) or 1, dim)
+
+
+def _index_select(x: Array, axis: int | None = None, index: Any = None, *, dim: Any = None) -> Any:
+    return m.gather(x, index, dim if axis is None else axis)
+
+
+def _repeat(x: Array, *repeats: Any) -> Array:
+    counts = _listed(repeats)
+    if len(counts) < x.ndim:
+        raise ArgumentValueError.explained(
+            "Tensor.repeat",
+            f"expected {x.ndim} repeats or more, one per axis; got {counts}",
+            "Pass 1 for an axis that stays; repeat_interleave repeats entries.",
+        )
+    return jnp.tile(x, counts)
+
+
+def _repeat_interleave(x: Array, repeats: Any, dim: int | None = None) -> Array:
+    if isinstance(repeats, int) and repeats < 1:
+        raise ArgumentValueError.explained(
+            "Tensor.repeat_interleave", f"expected repeats above 0; got {repeats}", "1 copies."
+        )
+    return jnp.repeat(x, repeats, axis=dim)
 
 
 def _to_dtype(dtype: str) -> Callable[[Array], Array]:
@@ -149,6 +187,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "astype": _astype,
     "bool": _to_dtype("bool"),
     "broadcast_to": _broadcast_to,
+    "chunk": _chunk,
     "clamp": m.clip,
     "contiguous": jnp.asarray,
     "cumsum": m.cumsum,
@@ -162,6 +201,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "ge": m.greater_equal,
     "gt": m.greater,
     "half": _to_dtype("float16"),
+    "index_select": _index_select,
     "int": _to_dtype("int32"),
     "is_floating_point": _is_floating_point,
     "le": m.less_equal,
@@ -174,7 +214,9 @@ METHODS: dict[str, Callable[..., Any]] = {
     "numel": jnp.size,
     "permute": _transpose,
     "prod": _reduced(m.prod),
-    "ravel": _flatten,
+    "ravel": _ravel,
+    "repeat": _repeat,
+    "repeat_interleave": _repeat_interleave,
     "reshape": _reshape,
     "round": _round,
     "std": _spread(jnp.std),
