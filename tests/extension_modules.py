@@ -23,15 +23,12 @@ def extension(name: str, backend: str = "CPU") -> types.ModuleType:
 
 
 @functools.cache
-def graph_extension(name: str, backend: str = "CPU", doc: bool = False) -> types.ModuleType:
-    """Returns the module of ``extensions/<name>.cpp`` with the operators of ``<name>.yaml``."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "msops: there is no Ascend device")
-        return CustomOpBuilder(
-            f"tests_{name}",
-            str(SOURCES / f"{name}.cpp"),
-            backend,
-            cflags="-O0",
-            op_def=str(SOURCES / f"{name}.yaml"),
-            op_doc=str(SOURCES / f"{name}_doc.yaml") if doc else None,
-        ).load()
+def graph_extension(name: str, folder: Path = SOURCES, doc: bool = False) -> types.ModuleType:
+    """Returns the module of ``<name>.cpp`` with the operators of ``<name>.yaml``."""
+    return CustomOpBuilder(
+        f"tests_{name}",
+        folder / f"{name}.cpp",
+        cflags="-O0",
+        op_def=folder / f"{name}.yaml",
+        op_doc=folder / f"{name}_doc.yaml" if doc else None,
+    ).load()

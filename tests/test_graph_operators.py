@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from extension_modules import graph_extension
+from extension_modules import SOURCES, graph_extension
 from jax.sharding import PartitionSpec as P
 
 import msops as ms
@@ -21,7 +21,7 @@ Y = jnp.array([4.0, 5.0, 6.0], jnp.float32)
 
 @pytest.fixture(scope="module")
 def cpu():
-    return graph_extension("graph_cpu")
+    return graph_extension("graph_operators", SOURCES.parent / "scripts")
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +87,35 @@ def test_a_result_in_place_is_the_argument(cpu):
     same(jax.jit(cpu.accumulate)(x, Y), X + Y)
     same(jax.vmap(cpu.accumulate, (0, None))(jnp.stack([x, Y]), Y), jnp.stack([X + Y, 2 * Y]))
     same(x, X)
+
+
+def test_a_compiled_function_changes_its_arguments(cpu, ops):
+    class Net(ms.nn.Cell):
+        def construct(self, tensors, x):
+            cpu.accumulate(tensors[1], x)
+            ops.fill(x, x)
+            return tensors[0]
+
+    def inner(x, y):
+        y = y + 0
+        cpu.accumulate(y, x)
+        return cpu.accumulate(x, y)
+
+    before = ms.get_context("mode")
+    for mode in (ms.GRAPH_MODE, ms.PYNATIVE_MODE):
+        ms.set_context(mode=mode)
+        try:
+            x, y, z = (ms.Tensor([value]) for value in (1.0, 10.0, 100.0))
+            same(Net()((x, y), z).asnumpy(), [1.0])
+            same([x.asnumpy(), y.asnumpy(), z.asnumpy()], [[1.0], [110.0], [200.0]])
+            outer = ms.jit(lambda x, y: ms.jit(inner)(x, y))
+            for _ in range(2):
+                y = ms.Tensor([10.0])
+                same(outer(z, y).asnumpy(), z.asnumpy())
+                same(y.asnumpy(), [10.0])
+        finally:
+            ms.set_context(mode=before)
+    same(z.asnumpy(), [4 * 200.0 + 10 + 20])
 
 
 def test_an_argument_that_is_written_without_being_a_result(ops):
@@ -303,7 +332,9 @@ def test_what_mindspore_accepts(cpu, keywords):
 @pytest.mark.parametrize("keywords", REFUSED, ids=str)
 def test_what_mindspore_refuses(cpu, keywords):
     kind = ValueError if keywords == {"p": "a"} else TypeError
-    with pytest.raises(kind, match="Custom_kinds of extension module 'tests_graph_cpu': expected"):
+    with pytest.raises(
+        kind, match="Custom_kinds of extension module 'tests_graph_operators': expected"
+    ):
         cpu.kinds(X, **keywords)
 
 

@@ -21,6 +21,7 @@ from msops import _jax_seam as seam
 from msops._base.dtypes import known_dtype
 from msops._extension.handles import Handle, is_array
 from msops._face import context
+from msops._face.changed_tensors import note_changed
 from msops._face.tensor import Tensor, is_jax_face, strided_memory, wrap
 from msops._op.arrays import (
     HIGHEST_RANK,
@@ -108,6 +109,7 @@ class CallFrame:
             owner = handle.owner
             if owner is not None and handle.array is not owner.value:
                 owner.value = handle.array
+                note_changed(owner)
 
 
 def current_frame() -> CallFrame:

@@ -3,8 +3,8 @@
 What GRAPH_MODE Cells, gradients in GRAPH_MODE and `msops.jit` have in common. Arrays among the
 arguments are inputs of the program, whatever else is among them is part of its signature. The
 Parameters a function reads are inputs too, never constants, and those it assigns to are outputs
-that are written back after each call. Which they are is found while tracing: a Parameter met that
-was not listed makes one more tracing with it listed.
+that are written back after each call; so are arguments that C++ changed in place. Which they are is
+found while tracing: a Parameter met that was not listed makes one more tracing with it listed.
 
 XLA orders what a program computes by its data alone. So a function that calls ops with effects more
 than once is not compiled as a whole: it runs op by op, in the order in which it is written.
@@ -22,6 +22,7 @@ import numpy as np
 
 from msops._base.kernel_errors import call_compiled
 from msops._face import context
+from msops._face.changed_tensors import collected, find_changed, write_back
 from msops._face.parameter import Frame, Parameter, RunsInOrder, is_compiling
 from msops._face.tensor import Tensor, wrap
 from msops.errors import ArgumentTypeError
@@ -102,29 +103,31 @@ class _Program:
             entries = iter(arrays)
             filled = [next(entries) if leaf is _DYNAMIC else leaf for leaf in leaves]
             args, kwargs = jax.tree_util.tree_unflatten(structure, filled)
-            return pack(function(*args, **kwargs))
+            with collected() as changed:
+                result = pack(function(*args, **kwargs))
+            return result, find_changed(changed, (args, kwargs))
 
         def trace(values: list[Any], arrays: list[Any]) -> Any:
             listed = dict(zip(self._parameters, values, strict=True))
             with Frame(listed, compiles=True) as frame:
-                result = call(arrays)
+                result, changed = call(arrays)
             if frame.missed:
                 self._parameters.extend(frame.missed)
                 raise _TraceAgain
             numbers = {parameter: n for n, parameter in enumerate(self._parameters)}
             # Parameters rebuilt from arguments of the call are local to the function.
             written = {numbers[p]: v for p, v in frame.written.items() if p in numbers}
-            return result, written
+            return result, written, changed
 
         trace.__name__ = trace.__qualname__ = self._name = name
         self._call = call
         self._run = jax.jit(trace)
 
-    def __call__(self, arrays: list[Any]) -> Any:
+    def __call__(self, arrays: list[Any], arguments: Any) -> Any:
         while not self._runs_in_order:
             values = [parameter.value for parameter in self._parameters]
             try:
-                result, written = call_compiled(self._run, values, arrays)
+                result, written, changed = call_compiled(self._run, values, arrays)
                 break
             except _TraceAgain:
                 continue
@@ -132,9 +135,11 @@ class _Program:
                 self._runs_in_order = True
                 _log.debug("%s runs op by op, as it calls ops with effects in order", self._name)
         else:
-            return unpack(self._call(arrays))
+            result, changed = self._call(arrays)
+            written = {}
         for number, value in written.items():
             self._parameters[number].value = value
+        write_back(changed, arguments)
         return unpack(result)
 
 
@@ -177,7 +182,7 @@ class Compiled:
             static = tuple(_DYNAMIC if _is_input(leaf) else leaf for leaf in leaves)
             key = (structure, tuple(_signature(leaf) for leaf in static), self._state())
             program = self._find(key, structure, static)
-            return program([leaf for leaf in leaves if _is_input(leaf)])
+            return program([leaf for leaf in leaves if _is_input(leaf)], (args, kwargs))
 
     def _find(self, key: Hashable, structure: Any, static: tuple[Any, ...]) -> _Program:
         try:

@@ -18,6 +18,7 @@ from msops._extension.graph.definitions import REQUIRED, OperatorDefinition
 from msops._extension.graph.gradients import bprop_getters
 from msops._extension.handles import is_array
 from msops._face.cell_bprop import with_bprop
+from msops._face.changed_tensors import note_changed
 from msops._face.parameter import is_compiling
 from msops._face.tensor import Tensor
 from msops.errors import ArgumentTypeError, GradientTypeError
@@ -160,6 +161,7 @@ class GraphOperator:
             tensor = values[source] if source >= 0 else None
             if isinstance(tensor, Tensor) and isinstance(result, Tensor) and result is not tensor:
                 tensor.value = result.value
+                note_changed(tensor)
                 result = tensor
             handed.append(result)
         return handed

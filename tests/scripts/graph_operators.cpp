@@ -1,4 +1,4 @@
-// graph_cpu.cpp: graph operators that MindSpore builds, too.
+// graph_operators.cpp: graph operators that MindSpore builds, too.
 #include <memory>
 #include <vector>
 
