@@ -128,6 +128,18 @@ def test_constants_of_a_width_wrap(dtype: str) -> None:
         agree(k, np.array([6], dtype))
 
 
+@numpy_warns
+def test_a_constant_that_int32_has_not_wraps_where_it_is_converted() -> None:
+    def k(a):
+        y = output_tensor(a.shape, a.dtype)
+        y[0] = a[0] + uint32(int32(-2147483648) << int32(15))
+        y[1] = a[1] + uint32(int32(2147483647) * 3)
+        y[2] = a[2] + uint32(int8(5000000000))
+        return y
+
+    agree(k, np.uint32([1, 2, 3]))
+
+
 def test_a_constant_that_no_type_has_is_refused() -> None:
     def too_large(a):
         y = output_tensor(a.shape, a.dtype)

@@ -317,6 +317,8 @@ def cast(typing: Typing, node: ast.AST, operand: Expr, dtype: str) -> Expr:
             limits = np.iinfo(dtype)
             if limits.min <= int(number) <= limits.max:
                 return Const(int(number), dtype)
+            if isinstance(number, int):  # It may be none of its own dtype, which has no width.
+                return Const(scalars.cast("int64", dtype)(number), dtype)
     return operand if operand.dtype == dtype else Cast(typing.unrounded(operand), dtype)
 
 
