@@ -186,3 +186,43 @@ def test_tanh_is_1_from_the_same_number_on() -> None:
     raised, native = (run(hyperbolic, form, a) for form in ("xla", "native"))
     np.testing.assert_array_equal(np.abs(raised) == 1, np.abs(native) == 1)
     np.testing.assert_array_equal(np.isnan(native), np.isnan(a))
+
+
+def sums(x, w):
+    n = x.shape[0]
+    y = output_tensor((6, n, n), x.dtype)
+    for p in range(6):
+        for i in range(n):
+            for j in range(n):
+                y[p, i, j] = 0.0
+    for i in range(n):
+        for j in range(n):
+            y[0, 0, i] -= x[i, j]
+            y[1, 0, i] += x[i, j]
+            y[2, 0, i] -= x[i, j] * w[j, i]
+            y[3, 0, i] += -x[j, i]
+            y[4, 0, i] += x[i, j] * -2.0
+            for k in range(n):
+                y[5, i, j] -= x[i, k] * w[k, j]
+    return y
+
+
+def windows(x, w):
+    y = output_tensor((2, 3), x.dtype)
+    for i in range(3):
+        y[0, i] = 0.0
+        y[1, i] = 0.0
+    for i in range(3):
+        for j in range(3):
+            y[0, i] -= x[0, i + j]
+            y[1, i] -= x[0, i + j] * w[0, j]
+    return y
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0])
+@pytest.mark.parametrize(("kernel", "size"), [(sums, 5), (windows, 5)])
+def test_a_sum_that_starts_from_zero_is_not_minus_zero(kernel: Any, size: int, zero: float) -> None:
+    x = np.full((size, size), zero, np.float32)
+    w = np.full((size, size), -1, np.float32)
+    for form in ("xla", "native"):
+        assert not np.signbit(run(kernel, form, x, w)).any(), form

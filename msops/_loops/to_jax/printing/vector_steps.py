@@ -46,16 +46,21 @@ def execute(step: VectorStep, env: Environment) -> Contents:
             return filled or store(nest.store, evaluate(nest.store.value, env), None, env)
         case Reduce(op=op, value=value, over=over):
             result = reduce_expression(op, value, over, env)
-            if not over and op == "add" and is_float(value.dtype):
-                result = _added(nest, result, env)
+            if op == "add":
+                result = _added(nest, result, env, is_one=not over)
             if env.mask and set(env.mask.axes) & set(over):
                 # Masked terms have entered the result as the neutral element.
                 env = dataclasses.replace(env, masks=())
             return store(nest.store, result, op, env)
         case Contract() | Convolve():
-            return store(nest.store, _product(step, env), "add", env)
+            result = _product(step, env)
+            if step.is_negated:
+                result = _added(nest, result, env)
+            return store(nest.store, result, "add", env)
         case Pool():
             result = pool(step, env, _over_windows(env, step.windows))
+            if step.op == "add":
+                result = _added(nest, result, env)
             return store(nest.store, result, step.op, env)
         case Accumulate():
             return store(nest.store, accumulate(step, env), None, env)
@@ -63,14 +68,29 @@ def execute(step: VectorStep, env: Environment) -> Contents:
             return store(nest.store, recur(step, env), None, env)
 
 
-def _added(nest: Nest, value: Value, env: Environment) -> Value:
-    """Returns a term of a sum; as 0 + -0 is 0, it is not -0 where it is stored instead of zeros."""
+def _added(nest: Nest, value: Value, env: Environment, is_one: bool = False) -> Value:
+    """Returns a sum, or one term, that is not -0 where it is added to zeros: 0 + -0 is 0.
+
+    For XLA a sum of terms that are subtracted is -0, as it negates the sum, and 0 + x is x.
+
+    Args:
+      nest: what is stored where.
+      value: the sum.
+      env: the environment of its axes.
+      is_one: it is one term, whose sum with -0 may be -0.
+    """
     old = env.contents[nest.store.buffer]
-    if not isinstance(old, Uniform) or old.value or np.signbit(old.value):
+    if not is_float(nest.store.value.dtype):
         return value
-    if find_view(nest.store.indices, old.shape, env.axis_ranges) is None:
-        return value  # It is added to them.
-    return env.compute("add", lax.add, value, Value(old.value, ()))
+    zero = constant(0.0, nest.store.value.dtype)
+    if isinstance(old, Uniform):
+        if old.value or np.signbit(old.value):
+            return value
+        if find_view(nest.store.indices, old.shape, env.axis_ranges) is None:
+            return value  # It is added to them.
+    elif is_one:
+        return value
+    return env.compute("add", lax.add, value, Value(zero, ()))
 
 
 def _product(step: Contract | Convolve, env: Environment) -> Value:
