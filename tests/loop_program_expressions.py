@@ -133,7 +133,7 @@ class Expressions:
 
     def constant(self, dtype: str) -> str:
         if dtype == "bool":
-            return self.choices.choice(["x0.shape[0] > 2", "x0.shape[0] < 2"])
+            return self.choices.choice(["(x0.shape[0] > 2)", "(x0.shape[0] < 2)"])
         if dtype in FLOATS:
             plain = ["0.0", "1.0", "-0.5", "3.0", "0.1", "-2.0"]
             special = [] if self.is_smooth else ["-0.0", "INF", "NAN", "-INF", "1e4"]

@@ -41,12 +41,23 @@ def strided(a):
     return y
 
 
+def with_scalars(a):
+    y = output_tensor((2,), "int64")
+    for v in range(a[0], a[1]):
+        n = int64(v) + 1
+        one = 1
+        kept = y[0] + n
+        y[0] = kept - 1
+        y[1] += one
+    return y
+
+
 def specialised(func: Callable[..., Any], *arrays: np.ndarray) -> Any:
     specs = [Spec(array.shape, str(array.dtype)) for array in arrays]
     return read_kernel(func, "akg", "k").specialise(specs, {}, "k")
 
 
-@pytest.mark.parametrize("func", [ascending, descending, strided])
+@pytest.mark.parametrize("func", [ascending, descending, strided, with_scalars])
 @pytest.mark.parametrize(
     ("dtype", "bounds"),
     [
@@ -60,7 +71,7 @@ def specialised(func: Callable[..., Any], *arrays: np.ndarray) -> Any:
 def test_every_iteration_is_made(
     func: Callable[..., Any], dtype: str, bounds: list[tuple[int, int]]
 ) -> None:
-    step = {ascending: 1, descending: -7, strided: 10**9}[func]
+    step = {descending: -7, strided: 10**9}.get(func, 1)
     with jax.enable_x64(True):
         for pair in bounds:
             span = range(*(pair if step > 0 else pair[::-1]), step)

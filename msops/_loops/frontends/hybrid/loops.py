@@ -92,6 +92,7 @@ def _ranged(
         else:
             _far(t, node, span, kind, body)
         return
+    around = dict(t.values)
     with t.block(()) as branch:
         is_all = near()
     then = branch.finish()
@@ -99,6 +100,8 @@ def _ranged(
         for statement in then:
             t.emit(statement)
         return
+    t.values.clear()  # What the body binds is bound anew where it is written out again.
+    t.values.update(around)
     with t.block(()) as branch:
         _far(t, node, span, kind, body)
     if then:
