@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import msops as ms
-from msops.errors import ArgumentValueError
+from msops.errors import ArgumentValueError, GradientTypeError
 
 X = jnp.array([0.5, -1.5, 2.0], jnp.float32)
 Y = jnp.array([3.0, 0.25, -1.0], jnp.float32)
@@ -135,3 +135,16 @@ def test_gradients_take_their_cotangent_by_keyword(mode):
         ms.set_context(mode=ms.PYNATIVE_MODE)
     assert position == 0
     assert value.asnumpy().tolist() == [2.0, 40.0]
+
+
+def test_forward_mode_of_an_operator_with_a_bprop_alone():
+    op = ms.Custom(
+        np.sin, lambda x: x, lambda x: x, bprop=lambda x, out, dout: (jnp.cos(x) * dout,)
+    )
+    value, slope, aux = ms.jvp(lambda x: (op(x), x), X, Y, has_aux=True)
+    np.testing.assert_allclose(slope, jnp.cos(X) * Y, rtol=1e-6)
+    np.testing.assert_allclose(ms.jacfwd(op)(X), jnp.diag(jnp.cos(X)), rtol=1e-6)
+    assert value.shape == aux.shape == X.shape
+    without = ms.Custom(np.sin, lambda x: x, lambda x: x)
+    with pytest.raises(GradientTypeError, match="it is being differentiated, and has no bprop"):
+        ms.jvp(without, X, Y)

@@ -30,6 +30,18 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "needs_input_grad in forward": "MindSpore counts every Tensor, outside of gradients, too",
         "in ms.jit": "MindSpore runs it in PYNATIVE_MODE only",
     },
+    "differences": {
+        "the gradient by an integer": "an integer has no gradient",
+        "the gradient of an operator without bprop": "the error is a TypeError",
+        "vmap of a CellList": "refused: jax.vmap over stacked weights",
+        "one Tensor twice": "MindSpore adds up the gradients of both positions",
+        "if on a Tensor": "refused: the value is not known while the function is compiled",
+        "a loop over a Tensor's value": "refused, as if",
+        "a numpy array beside a Tensor": "arrays are taken",
+        "a bprop that returns too few": "the error is a ValueError",
+        "a bprop of another shape": "MindSpore returns it as it is",
+        "a pyfunc of another dtype": "results are cast",
+    },
     "hooks": {
         "forward hooks of a Cell with a bprop": "MindSpore ignores the forward hook",
     },

@@ -1,7 +1,8 @@
 """MindSpore's transformations of functions: those of JAX, on Tensors or arrays.
 
-Where they differ: JAX's forward mode asks every operator for a forward rule, where MindSpore
-differentiates the reverse mode; and `recompute` traces its block, where MindSpore runs it again.
+JAX's forward mode asks every operator for a forward rule. Where one has none, reverse mode is
+differentiated, as MindSpore does in any case. `recompute` traces its block, where MindSpore runs it
+again.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 from msops._base.kernel_errors import call_compiled
 from msops._face import context
@@ -25,6 +27,7 @@ from msops.errors import (
     ArgumentRuntimeError,
     ArgumentTypeError,
     ArgumentValueError,
+    GradientTypeError,
     GradientValueError,
 )
 
@@ -153,7 +156,8 @@ def vmap(fn: Function, in_axes: Any = 0, out_axes: Any = 0) -> Function:
 def jvp(fn: Function, inputs: Any, v: Any, has_aux: bool = False) -> Any:
     """Returns the results of `fn`, and their derivative along `v`.
 
-    Corresponds to ``mindspore.jvp``; it is `jax.jvp`, forward mode.
+    Corresponds to ``mindspore.jvp``; it is `jax.jvp`, or the derivative of `jax.vjp` if an operator
+    has a bprop alone.
 
     Args:
       fn: a function or Cell over Tensors (or arrays).
@@ -182,7 +186,20 @@ def jvp(fn: Function, inputs: Any, v: Any, has_aux: bool = False) -> Any:
     function = _OnArrays("jvp", fn, primals, has_aux)
     with function.scope():
         given = unwrap(primals), unwrap(tangents)
-        return function.back(call_compiled(lambda: jax.jvp(function.run, *given, has_aux=has_aux)))
+        return function.back(call_compiled(lambda: _push_forward(function.run, *given, has_aux)))
+
+
+def _push_forward(
+    function: Function, primals: tuple[Any, ...], tangents: tuple[Any, ...], has_aux: bool
+) -> Any:
+    try:
+        return jax.jvp(function, primals, tangents, has_aux=has_aux)
+    except GradientTypeError:
+        # An operator without a forward rule. The pull-back is linear: its transpose pushes forward.
+        differentiate: Any = jax.vjp
+        result, pull_back, *aux = differentiate(function, *primals, has_aux=has_aux)
+        zeros = jax.tree.map(jnp.zeros_like, result)
+        return result, jax.vjp(pull_back, zeros)[1](tangents)[0], *aux
 
 
 def vjp(fn: Function, *inputs: Any, weights: Any = None, has_aux: bool = False) -> Any:
@@ -286,12 +303,22 @@ def jacfwd(
 ) -> Function:
     """Returns the function that computes the Jacobian of `fn` by forward mode.
 
-    Corresponds to ``mindspore.jacfwd``; it is `jax.jacfwd`. Arguments, results and errors are those
-    of `jacrev`.
+    Corresponds to ``mindspore.jacfwd``; it is `jax.jacfwd`, or `jax.jacrev` if an operator has a
+    bprop alone. Arguments, results and errors are those of `jacrev`.
 
     Source: MindSpore 2.10.0, mindspore/ops/function/grad/grad_func.py, jacfwd.
     """
-    return _jacobian("jacfwd", jax.jacfwd, fn, grad_position, has_aux)
+
+    def transformation(function: Function, *argnums: Any, **options: Any) -> Function:
+        def whole(*arrays: Any) -> Any:
+            try:
+                return jax.jacfwd(function, *argnums, **options)(*arrays)
+            except GradientTypeError:
+                return jax.jacrev(function, *argnums, **options)(*arrays)
+
+        return whole
+
+    return _jacobian("jacfwd", transformation, fn, grad_position, has_aux)
 
 
 def recompute(
