@@ -20,8 +20,9 @@ class Declared {
 
   // The innermost; one of the thread's outside of Call.
   static Declared& Current() {
+    if (current_) return *current_;
     static thread_local Declared outermost;
-    return current_ ? *current_ : outermost;
+    return outermost;
   }
 
   std::vector<Tensor> inputs;
