@@ -34,20 +34,17 @@ from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import accesses_in, buffers_of, statements
 from msops._loops.passes.batching import batched
 from msops._loops.passes.forward_locals import (
-    forward_indices,
-    forward_lengths,
     forward_locals,
     forward_terms,
 )
 from msops._loops.passes.mark_loops import mark_loops
-from msops._loops.passes.nest_flat_loops import nest_flat_loops
+from msops._loops.passes.plain_indices import make_indices_plain
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.passes.version_ragged_rows import version_ragged_rows
-from msops._loops.passes.write_out_stages import write_out_stages
 from msops._loops.to_c.alternating import alternate_arrays
 from msops._loops.to_c.borders import zero_borders
 from msops._loops.to_c.carrying import carry_elements
@@ -118,10 +115,7 @@ Passes: TypeAlias = tuple[tuple[str, Pass], ...]
 
 PASSES_COMMON: Passes = (
     ("simplify", simplify),
-    ("forward indices", forward_indices),
-    ("nest flat loops", nest_flat_loops),
-    ("write out stages", write_out_stages),
-    ("simplify again", simplify),
+    ("make indices plain", make_indices_plain),
     ("privatise", privatise),
     ("shrink locals", shrink_locals),
     ("split at pivots", split_at_pivots),
@@ -144,7 +138,6 @@ PASSES_TO_JAX: Passes = (
 """From there to the raised form, which XLA operations are printed from."""
 
 PASSES_IN_PLACE: Passes = (
-    ("forward lengths", forward_lengths),
     ("version ragged rows", version_ragged_rows),
     ("split running maxima", split_running_maxima),
     ("merge branches", merge_branches),
@@ -226,7 +219,6 @@ def passes_to_gradient(wanted: tuple[bool, ...] | None) -> Passes:
     """Returns the passes from a kernel to that of its gradients; see `gradient.reverse.reverse`."""
     return (
         ("split running maxima", split_running_maxima),
-        ("forward lengths", forward_lengths),
         ("version ragged rows", version_ragged_rows),
         ("share extremes", share_extremes),
         ("make indices explicit", make_indices_explicit),
@@ -256,11 +248,8 @@ def passes_to_batch(sizes: Sequence[int], mapped: Sequence[tuple[bool, ...]]) ->
 def run(kernel: Kernel, passes: Sequence[tuple[str, Pass]]) -> Kernel:
     """Returns the kernel after some passes; prints each stage with ``MSOPS_DEBUG=ir``."""
     shows = "ir" in config.debug()
-    results: dict[Pass, Kernel] = {}
     for name, change in passes:
-        # What a pass has made is all that it would make of it again.
-        changed = kernel if results.get(change) is kernel else change(kernel)
-        results[change] = changed
+        changed = change(kernel)
         if shows:
             old, new = kernel_text(kernel), kernel_text(changed)
             print(f"-- {name}: unchanged" if old == new else f"-- {name}\n{new}", file=sys.stderr)
@@ -316,8 +305,11 @@ def _by_its_names(
     findings: tuple[LoopFinding, ...], kernel: Kernel, common: Kernel
 ) -> tuple[LoopFinding, ...]:
     """Returns findings in terms of the author's loops, also of those written out or nested."""
-    renaming = (nest_flat_loops, write_out_stages)
-    passes = tuple(each for each in PASSES_COMMON if each[1] not in renaming)
+    keeping = partial(make_indices_plain, keeps_loops=True)
+    passes = tuple(
+        (name, keeping if change is make_indices_plain else change)
+        for name, change in PASSES_COMMON
+    )
     whole = run(kernel, passes)
     if whole == common:
         return findings
