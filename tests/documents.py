@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import io
 import linecache
 import os
@@ -72,6 +73,10 @@ class _Machine:
 
         return jax.default_backend() == "gpu"
 
+    @cached_property
+    def flax(self) -> bool:
+        return importlib.util.find_spec("flax") is not None
+
     def has(self, note: str) -> bool:
         """Returns whether the machine has what a note like ``needs: nvcc, no gpu`` asks for."""
         wanted = note.removeprefix("needs: ").split(", ") if note.startswith("needs: ") else ()
@@ -101,8 +106,8 @@ def run_document(text: str, folder: Path) -> int:
     that begin with ``$`` are commands, and the others are what they print.
 
     A comment on the line before a block says more of it: ``<!-- save -->`` of a Python block that
-    it is a file, not run here; ``<!-- needs: nvcc -->``, of ``nvcc``, ``gpu`` and ``no gpu``, that
-    it is only compiled where the machine does not have that.
+    it is a file, not run here; ``<!-- needs: nvcc -->``, of ``nvcc``, ``flax``, ``gpu`` and
+    ``no gpu``, that it is only compiled where the machine does not have that.
     """
     # Blocks import files that blocks before them are, as a script imports those beside it.
     sys.path.insert(0, os.fspath(folder))
