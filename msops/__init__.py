@@ -67,6 +67,7 @@ def load_ipython_extension(shell: object) -> None:
 
 # Only some programs use these, and importing them takes long.
 _LATER = {
+    "_Function": "msops._extension.python_functions",
     "JitConfig": "msops._face.jit_config",
     "cpp": "msops._custom.short_forms",
     "export_checks": "msops._calls.exporting",

@@ -221,3 +221,7 @@ def test_more_gradients_than_arguments_are_refused():
 
     with pytest.raises(RuntimeError, match=r"expected 2, got 3"):
         jax.grad(lambda x: Many.apply(x, Y).sum())(X)
+
+
+def test_it_is_where_mindspore_has_it():
+    assert ms._Function is ms.common._Function is ms.common._grad_function._Function is _Function

@@ -13,7 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Parameter", "ParameterTuple", "Tensor", "dtype", "get_seed", "jit", "set_seed"]
 
-_LATER = {"_grad_function": "msops.common._grad_function", "jit": "msops._face.jit"}
+_LATER = {
+    "_Function": "msops._extension.python_functions",
+    "_grad_function": "msops.common._grad_function",
+    "jit": "msops._face.jit",
+}
 
 __getattr__ = missing_names(__name__, _LATER)
 
