@@ -6,7 +6,7 @@ VENV := .venv
 LATEST := .venv-latest
 BIN := $(VENV)/bin
 STAMPS := $(VENV)/stamps
-EXTRAS := dev demo notebook bench export aicpu
+EXTRAS := dev demo notebook bench aicpu
 # What compiles the package, and is 0.1 GB; `make demo` has it for that time alone.
 BUILD_TOOLS := cmake ninja scikit-build-core
 

@@ -108,7 +108,8 @@ def test_the_wheel_says_what_it_needs_and_its_licence(wheel: zipfile.ZipFile) ->
     text = wheel.read(metadata).decode()
     assert f"Requires-Python: {PROJECT['project']['requires-python']}\n" in text
     required = re.findall(r"^Requires-Dist: ([\w-]+)[^;\n]*$", text, re.MULTILINE)
-    assert sorted(required) == ["islpy", "jax", "jaxlib", "numpy", "pybind11", "pyyaml"]
+    needed = ["flatbuffers", "islpy", "jax", "jaxlib", "numpy", "pybind11", "pyyaml"]
+    assert sorted(required) == needed
     assert "License-Expression: Apache-2.0\n" in text
     (licence,) = (name for name in wheel.namelist() if name.endswith("/LICENSE"))
     assert wheel.read(licence) == (ROOT / "LICENSE").read_bytes()

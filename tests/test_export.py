@@ -335,7 +335,6 @@ def copy_libraries(exported: jax.export.Exported, folder: Path) -> list[str]:
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder of exported programs, with folders of their libraries: ``here`` and ``outside``."""
-    pytest.importorskip("flatbuffers")
     folder = tmp_path_factory.mktemp("programs")
     (folder / "here").mkdir()
     (folder / "outside").mkdir()
@@ -444,10 +443,3 @@ def test_without_msops_programs_without_native_kernels_run(programs: Path) -> No
     report, _ = run(programs)
     assert report["array operations"] == DECAY
     assert "msops_aot" in report["native loops"]
-
-
-def test_saving_names_the_package_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "flatbuffers", None)
-    monkeypatch.delitem(sys.modules, "jax._src.export.serialization", raising=False)
-    with pytest.raises(ImportError, match="Please install 'flatbuffers'"):
-        export(jnp.sin, (3,)).serialize()

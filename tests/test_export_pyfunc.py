@@ -141,7 +141,6 @@ def run(code: str, folder: Path, *arguments: str) -> str:
 @pytest.fixture(scope="module")
 def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with exported programs and the module whose functions they call."""
-    pytest.importorskip("flatbuffers")
     folder = tmp_path_factory.mktemp("programs")
     (folder / "my_kernels.py").write_text(KERNELS)
     run(EXPORTER, folder)
@@ -190,7 +189,6 @@ def test_a_function_that_changed_or_went_is_refused(programs: Path, tmp_path: Pa
 
 @pytest.mark.slow
 def test_without_sources_the_bytecode_is_compared(tmp_path: Path) -> None:
-    pytest.importorskip("flatbuffers")
     compiled = str(tmp_path / "my_kernels.pyc")
 
     def write(kernels: str) -> None:

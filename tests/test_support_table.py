@@ -9,8 +9,6 @@ from support_table import DTYPES, OPS, PROBES, TAKERS, stated, stated_dtypes, ta
 @pytest.mark.parametrize("feature", PROBES)
 @pytest.mark.parametrize("func_type", OPS)
 def test_cell_is_true(func_type: str, feature: str) -> None:
-    if feature == "export":
-        pytest.importorskip("flatbuffers")
     assert works(func_type, feature) == stated()[func_type, feature]
 
 

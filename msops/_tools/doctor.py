@@ -161,7 +161,6 @@ def _probes(folder: Path) -> dict[str, tuple[Callable[[], str], bool]]:
         "NVRTC": (_nvrtc, False),
         "CUDA": (lambda: ", ".join(device_architectures()) or _NO_DEVICE, False),
         "Eigen": (_eigen, False),
-        "flatbuffers": (_flatbuffers, False),
         "cache": (_cache, True),
         "pyfunc": (op("pyfunc", lambda: np.negative), True),
         "aot": (op("aot", lambda: written("negate.cc", _AOT) + ":Negate"), True),
@@ -249,13 +248,6 @@ def _eigen() -> str:
         find_eigen("Eigen")
         or "not here: AICPU kernels that use it need it; pip install 'msops[aicpu]'"
     )
-
-
-def _flatbuffers() -> str:
-    try:
-        return importlib.metadata.version("flatbuffers")
-    except importlib.metadata.PackageNotFoundError:
-        return "not here: jax.export needs it to save programs; pip install 'msops[export]'"
 
 
 def _cache() -> str:
