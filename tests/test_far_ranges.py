@@ -152,3 +152,46 @@ def test_rows_of_a_sparse_matrix_stay_one_loop() -> None:
     for func, is_one in (rows, True), (guarded, False):
         body = specialised(func, start, x).body
         assert any(isinstance(each, If) for each in statements(body)) is not is_one
+
+
+def test_a_grid_makes_every_iteration() -> None:
+    def k(n):
+        y = output_tensor((2,), "int64")
+        for i, j in grid((n[0], 2)):
+            following = i + j
+            y[0] += 1
+            y[1] = max(y[1], int64(i) + int64(following - i))
+        return y
+
+    with jax.enable_x64(True):
+        for extent in -5, 0, 3:
+            n = np.int64([extent])
+            wanted = [2 * max(extent, 0), max(extent, 0)]
+            assert interpret(specialised(k, n), [n])[0].tolist() == wanted
+            for form in ("xla", "native"):
+                op = Custom(k, func_type="akg", compile_attrs={"lower": form})
+                assert np.asarray(op(n)).tolist() == wanted, (form, extent)
+
+
+def test_a_grid_counts_beyond_int32() -> None:
+    def k(n):
+        y = output_tensor((1,), "int64")
+        for i, j in grid((2, n[0])):
+            y[0] += 1 + int64(i) + int64(j > 2147483645) * 0
+        return y
+
+    with jax.enable_x64(True):
+        op = Custom(k, func_type="akg", compile_attrs={"lower": "native"})
+        assert np.asarray(op(np.int64([3000000000]))).tolist() == [9000000000]
+
+
+def test_an_element_of_each_step_keeps_a_grid_as_it_is() -> None:
+    def k(n, x):
+        y = output_tensor(x.shape, x.dtype)
+        for i, j in grid((n[0], x.shape[1])):
+            y[i, j] = x[i, j] + 1.0
+        return y
+
+    n, x = np.int64([2]), np.ones((3, 2), "float32")
+    body = specialised(k, n, x).body
+    assert not any(isinstance(each, If) for each in statements(body))

@@ -36,7 +36,7 @@ PART = 1 << 30
 """How many iterations one loop makes."""
 
 
-def fits(bounds: tuple[Expr, Expr], ranges: Ranges) -> Expr:
+def fits(bounds: tuple[Expr, ...], ranges: Ranges) -> Expr:
     """Returns the condition that the bounds of a range are numbers of `INDEX_DTYPE`."""
     conditions: list[Expr] = []
     least, greatest = dtype_range(INDEX_DTYPE)

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
 
 from msops._loops.frontends.bounds import as_bound
 from msops._loops.frontends.hybrid import far_ranges
 from msops._loops.frontends.hybrid.counting import WHILE
-from msops._loops.frontends.hybrid.expressions import as_scalar, constant_int, scalar, value_of
-from msops._loops.frontends.hybrid.language import LOOP_HINTS
+from msops._loops.frontends.hybrid.expressions import constant_int, scalar, value_of
+from msops._loops.frontends.hybrid.grids import grid
+from msops._loops.frontends.hybrid.loop_parts import (
+    Body,
+    for_loop,
+    forget_names,
+    nonempty,
+    target_of,
+)
 from msops._loops.frontends.hybrid.translation import Translation
 from msops._loops.frontends.hybrid.values import EXPR, describe, literal
 from msops._loops.ir.nodes import (
@@ -19,7 +25,6 @@ from msops._loops.ir.nodes import (
     Buffer,
     Const,
     Expr,
-    For,
     If,
     Load,
     Local,
@@ -35,9 +40,6 @@ from msops._loops.ir.walk import loads
 MOST_COPIES = 1 << 14
 """How often `const_range` may write out a body: the compiler reads every copy."""
 
-Body = Callable[[], tuple[Stmt, ...]]
-"""Translates the body of the loop."""
-
 
 def loop(t: Translation, node: ast.For, body: Body) -> None:
     """Translates a loop.
@@ -51,7 +53,7 @@ def loop(t: Translation, node: ast.For, body: Body) -> None:
     assert isinstance(node.iter.func, ast.Name)
     kind = node.iter.func.id
     if kind == "grid":
-        _grid(t, node, body)
+        grid(t, node, body)
     elif kind == "const_range":
         _unrolled(t, node, body)
     elif kind == "bind":
@@ -83,7 +85,7 @@ def _ranged(
             return inner
 
         _counted(t, node, (as_bound(begin), as_bound(end), step), kind, kept)
-        value = t.values[t.names.symbols[_target(node)]]
+        value = t.values[t.names.symbols[target_of(node)]]
         return isinstance(value, EXPR) and far_ranges.has_element_at(inner, value)
 
     if isinstance(fits, Const):
@@ -92,7 +94,6 @@ def _ranged(
         else:
             _far(t, node, span, kind, body)
         return
-    around = dict(t.values)
     with t.block(()) as branch:
         is_all = near()
     then = branch.finish()
@@ -100,8 +101,7 @@ def _ranged(
         for statement in then:
             t.emit(statement)
         return
-    t.values.clear()  # What the body binds is bound anew where it is written out again.
-    t.values.update(around)
+    forget_names(t, node)
     with t.block(()) as branch:
         _far(t, node, span, kind, body)
     if then:
@@ -113,7 +113,7 @@ def _far(
 ) -> None:
     """A range that counts in 64 bits; see `far_ranges`."""
     begin, end, step = span
-    name = _target(node).id
+    name = target_of(node).id
     location = t.report.source.location(node)
     start = Buffer(t.fresh(f"{name}_begin"), (), far_ranges.counter_dtype(begin))
     count = Buffer(t.fresh(f"{name}_count"), (), far_ranges.COUNT)
@@ -125,7 +125,7 @@ def _far(
         t.typing.exact[id(bound)] = (bound, value)
         _bind(t, node, bound)
         _emit_loop(t, node, place.name, literal(0), far_ranges.left(iterations, part), kind, body)
-    outer = _for(
+    outer = for_loop(
         t, node, part.name, literal(0), far_ranges.parts(iterations), inner.finish(), "range"
     )
     if outer.body:
@@ -139,7 +139,7 @@ def _counted(
     t: Translation, node: ast.For, span: tuple[Expr, Expr, int], kind: str, body: Body
 ) -> None:
     begin, end, step = span
-    var = t.fresh(_target(node).id)
+    var = t.fresh(target_of(node).id)
     if step == 1 and end.dtype == INDEX_DTYPE:
         _bind(t, node, Var(var))
         _emit_loop(t, node, var, begin, end, kind, body)
@@ -246,37 +246,6 @@ def _integer(t: Translation, node: ast.expr) -> Expr:
     return value
 
 
-def _grid(t: Translation, node: ast.For, body: Body) -> None:
-    assert isinstance(node.iter, ast.Call)
-    argument = node.iter.args[0]
-    extents = value_of(t, argument)
-    if not isinstance(extents, tuple):
-        raise t.report.build_error(
-            argument,
-            f"grid takes a tuple of extents; got {describe(extents)}",
-            "Write grid(a.shape) or grid((n, m)).",
-        )
-    bounds = []
-    for extent in extents:
-        bound = t.typing.fitting(argument, as_scalar(t, argument, extent))
-        if bound.dtype not in INTEGERS:
-            raise t.report.build_error(
-                argument,
-                f"an extent of grid is an integer; got {describe(bound)}",
-                "Write grid((n, m)) with integers.",
-            )
-        bounds.append(as_bound(bound))
-    names = [t.fresh(f"{_target(node).id}_{index}") for index in range(len(bounds))]
-    t.values[t.names.symbols[_target(node)]] = tuple(Var(name) for name in names)
-    for name, bound in zip(names, bounds, strict=True):
-        t.ranges[name] = (0, range_of(bound, t.ranges)[1] - 1)
-    inner = body()
-    for name, bound in reversed(list(zip(names, bounds, strict=True))):
-        inner = _nonempty(_for(t, node, name, literal(0), bound, inner, "grid"))
-    for statement in inner:
-        t.emit(statement)
-
-
 def _unrolled(t: Translation, node: ast.For, body: Body) -> None:
     """`const_range`: one copy of the body per value, the variable a constant in each."""
     assert isinstance(node.iter, ast.Call)
@@ -293,10 +262,8 @@ def _unrolled(t: Translation, node: ast.For, body: Body) -> None:
             f"const_range writes its body out {len(values)} times, more than {MOST_COPIES}",
             "Write range: it is a loop.",
         )
-    path = t.names.blocks[id(node.body)]
     for value in values:
-        for symbol in [inner for inner in t.values if inner.scope[: len(path)] == path]:
-            del t.values[symbol]
+        forget_names(t, node)
         _bind(t, node, literal(value))
         for statement in body():
             t.emit(statement)
@@ -306,34 +273,12 @@ def _emit_loop(
     t: Translation, node: ast.For, var: str, begin: Expr, end: Expr, kind: str, body: Body
 ) -> None:
     t.ranges[var] = (range_of(begin, t.ranges)[0], range_of(end, t.ranges)[1] - 1)
-    for statement in _nonempty(_for(t, node, var, begin, end, body(), kind)):
+    for statement in nonempty(for_loop(t, node, var, begin, end, body(), kind)):
         t.emit(statement)
 
 
-def _for(
-    t: Translation,
-    node: ast.For,
-    var: str,
-    begin: Expr,
-    end: Expr,
-    body: tuple[Stmt, ...],
-    kind: str,
-) -> For:
-    location = t.report.source.location(node)
-    return For(var, begin, end, body, hint=LOOP_HINTS[kind], location=location)
-
-
-def _nonempty(statement: For) -> tuple[Stmt, ...]:
-    return (statement,) if statement.body else ()
-
-
 def _bind(t: Translation, node: ast.For, value: Expr) -> None:
-    t.values[t.names.symbols[_target(node)]] = value
-
-
-def _target(node: ast.For) -> ast.Name:
-    assert isinstance(node.target, ast.Name)
-    return node.target
+    t.values[t.names.symbols[target_of(node)]] = value
 
 
 def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
