@@ -33,9 +33,9 @@ POINTS = 256
 LEARNING_RATE = 0.05
 
 SOURCE = Path(__file__).with_name("activation.cc")
-mish_grad = msops.Custom(f"{SOURCE}:MishGrad", lambda x, dy: x, lambda x, dy: x)
-mish = msops.Custom(
-    f"{SOURCE}:Mish", lambda x: x, lambda x: x, bprop=lambda x, out, dout: (mish_grad(x, dout),)
+mish_grad = msops.cpp(f"{SOURCE}:MishGrad", out=lambda x, dy: x)
+mish = msops.cpp(
+    f"{SOURCE}:Mish", out=lambda x: x, bprop=lambda x, out, dout: (mish_grad(x, dout),)
 )
 
 Parameters = list[tuple[jax.Array, jax.Array]]

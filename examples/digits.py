@@ -40,11 +40,10 @@ WANTED_ACCURACY = 0.95
 ACCURACY_TOLERANCE = 2 / TEST_SIZE
 
 SOURCE = Path(__file__).with_name("activation.cc")
-mish_grad = msops.Custom(f"{SOURCE}:MishGrad", out_shape=lambda x, dy: x, out_dtype=lambda x, dy: x)
-mish = msops.Custom(
+mish_grad = msops.cpp(f"{SOURCE}:MishGrad", out=lambda x, dy: x)
+mish = msops.cpp(
     f"{SOURCE}:Mish",
-    out_shape=lambda x: x,
-    out_dtype=lambda x: x,
+    out=lambda x: x,
     bprop=lambda x, out, dout: (mish_grad(x, dout),),
 )
 
