@@ -14,6 +14,7 @@ from test_toolchain_build import needs_nvcc
 
 import msops
 from msops.errors import BackendError, BuildError
+from msops.ops import CustomRegOp, DataType
 
 TYPES = "int, void **, int *, int64_t **, const char **, void *, void *"
 NAMED = "int, void **params, int *, int64_t **, const char **, void *, void *"
@@ -113,6 +114,104 @@ def test_a_kernel_in_another_source(tmp_path: Path) -> None:
     other.write_text('extern "C" int F(float *x) { return x != nullptr; }\n')
     with pytest.raises(BuildError, match=rf"the function F in {other} does not have"):
         call(tmp_path / "op.cc", first, build=build)
+
+
+FULL_INIT = (
+    'Write it as\n  extern "C" '
+    "int FInit(int *ndims, int64_t **shapes, const char **dtypes, AotExtra *extra)\n"
+    "It returns 0 unless it fails."
+)
+FULL_SHAPE = (
+    'Write it as\n  extern "C" std::vector<int64_t> FInferShape('
+    "int *ndims, int64_t **shapes, AotExtra *extra)\nFor a tuple of outputs"
+)
+FULL_TYPE = (
+    'Write it as\n  extern "C" TypeId FInferType(std::vector<TypeId> '
+    "input_types, AotExtra *extra)\nFor a tuple of outputs"
+)
+EXTENTS, EXTRA = "int *, int64_t **", "AotExtra *extra"
+INIT = f"int FInit({EXTENTS}, const char **, {EXTRA})"
+SHAPE = f"std::vector<int64_t> FInferShape({EXTENTS} shapes, {EXTRA})"
+TYPE = f"TypeId FInferType(std::vector<TypeId> types, {EXTRA})"
+BODIES = {
+    INIT: "{ return 0; }",
+    SHAPE: "{ return {shapes[0], shapes[0] + 1}; }",
+    TYPE: "{ return types[0]; }",
+}
+HEAD = '#include <cstdint>\n#include "custom_aot_extra.h"\nenum TypeId : int {};\n'
+
+
+def name_in(head: str) -> str:
+    return head.split("(")[0].split()[-1]
+
+
+def call_with(path: Path, companions: dict[str, str], **options: object) -> bool:
+    """Returns whether F of a source with companions writes what stands for RESULT."""
+    functions = [*companions.items(), (f"int F({NAMED})", BODY)]
+    result = next(RESULTS)
+    text = HEAD + "\n".join(f'extern "C" {head} {body}' for head, body in functions)
+    path.write_text(text.replace("RESULT", str(result)))
+    return msops.Custom(f"{path}:F", **options)(jnp.zeros(1, np.float32)).item() == result
+
+
+@pytest.mark.parametrize(
+    ("head", "body", "written"),
+    [
+        ("void FInit()", "{}", FULL_INIT),
+        (f"int FInit({EXTENTS}, {EXTRA})", "{ return 0; }", FULL_INIT),
+        (f"float FInit({EXTENTS}, const char **, {EXTRA})", "{ return 0; }", FULL_INIT),
+        (f"std::vector<int> FInferShape({EXTENTS}, {EXTRA})", "{ return {}; }", FULL_SHAPE),
+        (f"void FInferShape({EXTENTS}, {EXTRA})", "{}", FULL_SHAPE),
+        (f"std::vector<int64_t> FInferShape(int *, int **, {EXTRA})", "{ return {}; }", FULL_SHAPE),
+        ("TypeId FInferType(TypeId type)", "{ return type; }", FULL_TYPE),
+        (f"int FInferType(std::vector<TypeId>, {EXTRA})", "{ return 0; }", FULL_TYPE),
+    ],
+)
+def test_a_companion_of_another_signature_is_an_error(
+    tmp_path: Path, head: str, body: str, written: str
+) -> None:
+    source = tmp_path / "op.cc"
+    given = {} if "Infer" in head else {"out_shape": lambda x: x, "out_dtype": lambda x: x}
+    others = {"FInferType": {SHAPE: BODIES[SHAPE]}, "FInferShape": {TYPE: BODIES[TYPE]}}
+    name = name_in(head)
+    with pytest.raises(BuildError) as caught:
+        call_with(source, {head: body} | others.get(name, {}), **given)
+    message = str(caught.value)
+    expected = f"does not have the signature of an {name[1:]} function"
+    assert f"the function {name} in {source} {expected}" in message
+    assert written in message
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {f"{INIT} noexcept": BODIES[INIT], f"{SHAPE} noexcept": BODIES[SHAPE]},
+        {INIT.replace("AotExtra", "void"): BODIES[INIT]},
+        {TYPE.replace("std::vector<TypeId>", "const std::vector<TypeId> &"): BODIES[TYPE]},
+        {SHAPE.replace("int64_t", "unsigned long"): "{ return {1}; }"},
+    ],
+)
+def test_companions_in_other_words(tmp_path: Path, changes: dict[str, str]) -> None:
+    changed = {name_in(head) for head in changes}
+    kept = {head: body for head, body in BODIES.items() if name_in(head) not in changed}
+    assert call_with(tmp_path / "op.cc", changes | kept)
+
+
+def test_companions_of_several_outputs(tmp_path: Path) -> None:
+    text = (
+        f"{HEAD}"
+        f'extern "C" std::vector<std::vector<int64_t>> FInferShape({EXTENTS}, {EXTRA}) '
+        "{ return {{1}, {1}}; }\n"
+        f'extern "C" std::vector<TypeId> FInferType(std::vector<TypeId> types, {EXTRA}) '
+        "{ return {types[0], types[0]}; }\n"
+        f'extern "C" int F({NAMED}) {{ return 0; }}\n'
+    )
+    (tmp_path / "op.cc").write_text(text)
+    info = CustomRegOp("F").input(0, "x").output(0, "y").output(1, "z")
+    info = info.dtype_format(*[DataType.F32_Default] * 3).target("CPU").get_op_info()
+    op = msops.Custom(f"{tmp_path / 'op.cc'}:F", reg_info=info)
+    assert [array.shape for array in op(jnp.zeros(1))] == [(1,), (1,)]
 
 
 def test_equal_code_is_checked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
