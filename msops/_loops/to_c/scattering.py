@@ -106,6 +106,17 @@ class _Target:
     guards: tuple[Expr, ...]
 
 
+def _adds_to_elements(loop: For) -> bool:
+    """Returns whether a loop may add to neighbours: cheap to say, and it seldom does."""
+    return any(
+        isinstance(stmt, Store)
+        and stmt.indices
+        and is_float(stmt.value.dtype)
+        and any(load.buffer == stmt.buffer for load in loads(stmt.value))
+        for stmt in statements(loop.body)
+    )
+
+
 class _SplittingUpdates:
     def __init__(self, kernel: Kernel) -> None:
         self._names = Names(kernel)
@@ -113,7 +124,7 @@ class _SplittingUpdates:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
-        if mean_trips(loop, scope.ranges) < _FEWEST_TRIPS:
+        if mean_trips(loop, scope.ranges) < _FEWEST_TRIPS or not _adds_to_elements(loop):
             return None
         written = self._written_out(loop, scope) or loop
         between = steady(written)
