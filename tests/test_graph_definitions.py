@@ -36,6 +36,13 @@ MALFORMED = {
         "the key 'args' stands here twice",
         False,
     ),
+    "a list as a key": ("? [f]\n: 1", "found unhashable key", True),
+    "a date that is none": (
+        operator("args: {x: {dtype: int, default: 2020-13-45}}", RETURNS),
+        "month must be in",
+        True,
+    ),
+    "files that hold themselves": ("&a f: *a", "cannot be read as YAML|to be a mapping", True),
     "a key of an operator": (operator(ARGS, RETURNS, "arg: 1"), "of the operator; got arg", True),
     "no args": (operator(RETURNS), "args is missing", True),
     "no returns": (operator(ARGS), "returns is missing", True),

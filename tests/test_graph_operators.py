@@ -164,6 +164,11 @@ def test_several_results_text_and_workspaces(ops):
     low, high = jax.vmap(ops.extremes)(jnp.stack([X, Y]))
     same(low, [1.0, 4.0])
     same(high, [3.0, 6.0])
+    same(ops.extremes(X, "up", jnp.array([10.0])), [11.0, 13.0])
+    with pytest.raises(
+        ValueError, match=r"as a number, or a tensor without axes; got shape \(3,\)"
+    ):
+        ops.extremes(X, shift=X)
     with pytest.raises(ValueError, match="Custom_extremes: mode is up or down, got flat"):
         ops.extremes(X, mode="flat")
 
@@ -218,8 +223,8 @@ def test_a_gradient_needs_a_bprop(cpu, ops):
 def test_a_gradient_of_several_results_and_of_results_in_place(cpu, ops):
     @bprop_getters.register("Custom_extremes")
     def get_bprop(self):
-        def bprop(x, mode, out, dout):
-            return dout[0] * (x == out[0]) + dout[1] * (x == out[1]), None
+        def bprop(x, mode, shift, out, dout):
+            return dout[0] * (x == out[0]) + dout[1] * (x == out[1]), None, None
 
         return bprop
 

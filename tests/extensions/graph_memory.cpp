@@ -111,6 +111,8 @@ class Extremes : public CpuKernel {
     std::copy_n(Floats(inputs[0]), Count(inputs[0]), sorted);
     std::sort(sorted, sorted + Count(inputs[0]));
     const bool is_up = inputs[1]->GetValueWithCheck<std::string>() == "up";
+    for (size_t i = 0; i < Count(inputs[0]); ++i)
+      sorted[i] += inputs[2]->GetValueWithCheck<float>();
     Writable(outputs[is_up ? 0 : 1])[0] = sorted[0];
     Writable(outputs[is_up ? 1 : 0])[0] = sorted[Count(inputs[0]) - 1];
     return true;

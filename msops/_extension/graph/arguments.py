@@ -11,6 +11,7 @@ import numpy as np
 
 from msops._extension.graph.definitions import Argument, OperatorDefinition
 from msops._extension.graph.handlers import HANDLERS
+from msops._extension.graph.kinds import ArgumentKind
 from msops._extension.handles import is_array
 from msops._face.tensor import Tensor
 from msops.errors import ArgumentTypeError, ArgumentValueError
@@ -48,11 +49,15 @@ def convert(argument: Argument, value: Any, who: str) -> Any:
 
 
 def _without_tensors(argument: Argument, value: Any, who: str) -> Any:
-    """Replaces tensors without axes by the numbers in them."""
+    """Replaces tensors without axes by the numbers in them, as MindSpore does.
+
+    With ``type_cast: tensor`` a tensor of one entry may have axes.
+    """
     if argument.kind.element not in ("int", "float", "number") or not argument.reads_tensor:
         return value
     if not argument.kind.sequence:
-        return _number(value, argument.name, who) if is_array(value) else value
+        takes_one = ArgumentKind("tensor") in argument.casts
+        return _number(value, argument.name, who, takes_one) if is_array(value) else value
     if argument.kind.element == "int" and isinstance(value, (tuple, list)):
         return type(value)(
             _number(item, argument.name, who) if is_array(item) else item for item in value
@@ -60,9 +65,9 @@ def _without_tensors(argument: Argument, value: Any, who: str) -> Any:
     return value
 
 
-def _number(tensor: Any, name: str, who: str) -> int | float | bool:
+def _number(tensor: Any, name: str, who: str, takes_one: bool = False) -> int | float | bool:
     array = tensor.value if isinstance(tensor, Tensor) else tensor
-    if array.shape:
+    if array.shape and not (takes_one and array.size == 1):
         raise ArgumentValueError.explained(
             who,
             f"expected argument '{name}' as a number, or a tensor without axes; "
@@ -139,6 +144,8 @@ def promote(definition: OperatorDefinition, values: list[Any], who: str) -> list
 
 def contents(values: Sequence[Any], positions: Sequence[int]) -> tuple[Any, ...]:
     """Returns for each argument the numbers in it, None where nobody asks or they are traced."""
+    if not positions:
+        return (None,) * len(values)
     return tuple(
         _numbers_in(value) if position in positions else None
         for position, value in enumerate(values)

@@ -44,6 +44,8 @@ class GraphOperator:
         self.name = f"Custom_{definition.name}"
         self.attrs = dict(definition.labels)
         self._module = module
+        self._who = f"{self.name} of extension module '{module.name}'"
+        self._names = tuple(argument.name for argument in definition.arguments)
         self._definition = definition
         self._entry = entry
         self._own = own
@@ -52,10 +54,6 @@ class GraphOperator:
 
     def __repr__(self) -> str:
         return f"Prim[{self.name}]"
-
-    @property
-    def _who(self) -> str:
-        return f"{self.name} of extension module '{self._module.name}'"
 
     def function(self, doc: str | None) -> Callable[..., Any]:
         """Returns its function, with the signature that op_def describes."""
@@ -115,7 +113,7 @@ class GraphOperator:
         handles = [self._handle(value) for value in values]
         results = self._entry(
             definition.name,
-            tuple(argument.name for argument in definition.arguments),
+            self._names,
             definition.results,
             definition.written,
             tuple(handles),

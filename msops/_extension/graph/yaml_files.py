@@ -21,12 +21,13 @@ class _Loader(yaml.SafeLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Hashable, Any]:
         seen: set[str] = set()
         for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                continue
             if key.value in seen:
                 raise yaml.constructor.ConstructorError(
                     None, None, f"the key {key.value!r} stands here twice", key.start_mark
                 )
-            if isinstance(key.value, str):
-                seen.add(key.value)
+            seen.add(key.value)
         return super().construct_mapping(node, deep)
 
 
@@ -79,7 +80,7 @@ def _read(option: str, path: str, who: str) -> dict[Any, Any]:
     try:
         with open(path, encoding="utf-8") as file:
             content = yaml.load(file, _Loader)
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, RecursionError) as error:
+    except (OSError, ValueError, OverflowError, yaml.YAMLError, RecursionError) as error:
         raise BuildError.explained(
             who,
             f"{option} {path} cannot be read as YAML",
