@@ -4,12 +4,19 @@ from msops._base.missing_names import missing_names
 from msops._custom.custom import Custom
 from msops.ops._table import PRIMITIVES
 from msops.ops.operations import _grad_ops, _inner_ops
-from msops.ops.primitive import PrimitiveWithCheck, PrimitiveWithInfer, PyFunc, prim_attr_register
+from msops.ops.primitive import (
+    HookBackward,
+    PrimitiveWithCheck,
+    PrimitiveWithInfer,
+    PyFunc,
+    prim_attr_register,
+)
 
 globals().update(PRIMITIVES)
 
 __all__ = [
     "Custom",
+    "HookBackward",
     "PrimitiveWithCheck",
     "PrimitiveWithInfer",
     "PyFunc",

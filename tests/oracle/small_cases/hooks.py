@@ -458,7 +458,7 @@ ops.HookBackward(lambda grad: None)(3.0)
 
 # %% HookBackward is a Primitive
 hook = ops.HookBackward(lambda grad: None)
-isinstance(hook, ops.Primitive), hook.name
+isinstance(hook, ops.Primitive), hook.name, ops.operations.HookBackward is ops.HookBackward
 
 # %% a hook of a Tensor
 seen = []
