@@ -238,6 +238,11 @@ VALUE_ERRORS: Rows = (
         "a variable used out of the scope it is defined: d",
         "Assign it before the loop first: a name lives in the body of its first assignment.",
     ),
+    (
+        "for i in range(2):\n    c[i] = «x»\n    x = 1.0",
+        "an undeclared variable: x",
+        "Assign it before the loop: the first iteration has none of an earlier one.",
+    ),
     ("«x» += 1.0", "an undeclared variable: x", "Assign it before it is read."),
     ("for i in range(3):\n    «i» = 2", "iter var cannot be overwritten: i", "Use another name."),
     ("for i in range(3):\n    «i» += 2", "iter var cannot be overwritten: i", "Use another name."),

@@ -252,6 +252,8 @@ class _Resolver:
     def undeclared(self, node: ast.Name) -> Exception:
         name = node.id
         problem, remedy = f"an undeclared variable: {name}", "Assign it before it is read."
+        if name in self.local_names and self.loops:
+            remedy = "Assign it before the loop: the first iteration has none of an earlier one."
         if name not in self.local_names:
             remedy = (
                 "Assign it first, or declare a result by output_tensor. From outside, a kernel "
