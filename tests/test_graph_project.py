@@ -95,3 +95,9 @@ def test_optional_tensors_and_three_results(ops):
         np.testing.assert_allclose(saved_mean, mean, rtol=1e-6)
         scaled = wrap(lambda x, w: ops.normalize(x, w)[0])(x, jnp.array([2.0, -1.0]))
         np.testing.assert_allclose(scaled[:, 1], -expected[:, 1], rtol=1e-5, atol=1e-5)
+
+
+def test_a_kernel_that_launches_several_operators(ops):
+    for wrap in (lambda f: f, jax.jit):
+        same(wrap(ops.square_and_add)(X), X * X + X)
+    same(jax.grad(lambda x: ops.square_and_add(x).sum())(X), 2 * X + 1)

@@ -74,12 +74,44 @@ class Normalize : public AclnnKernelMod {
   double eps_ = 0;
 };
 
+// x * x + x, by two operators of which the second updates the result of the first.
+class SquareAndAdd : public AclnnKernelMod {
+ public:
+  SquareAndAdd() : AclnnKernelMod("aclnnMul") {}
+  bool Launch(const std::vector<KernelTensor*>& inputs, const std::vector<KernelTensor*>& workspace,
+              const std::vector<KernelTensor*>& outputs, void* stream_ptr) override {
+    RunOpMul(stream_ptr, workspace, inputs[0], inputs[0], outputs[0]);
+    RunOpAdd(stream_ptr, workspace, outputs[0], inputs[0], MakeValue<int64_t>(1));
+    return true;
+  }
+  void GetWorkSpaceInfo(const std::vector<KernelTensor*>& inputs,
+                        const std::vector<KernelTensor*>& outputs) override {
+    GetWorkspaceForResizeMul(inputs[0], inputs[0], outputs[0]);
+    GetWorkspaceForResizeAdd(outputs[0], inputs[0], MakeValue<int64_t>(1));
+  }
+
+ private:
+  DEFINE_GET_WORKSPACE_FOR_OPS(aclnnMul, Mul)
+  DEFINE_GET_WORKSPACE_FOR_OPS(aclnnInplaceAdd, Add)
+};
+class SquareAndAddInfer : public OpFuncImpl {
+ public:
+  ShapeArray InferShape(const PrimitivePtr&, const InferInfoPtrList& infos) const override {
+    return {infos[0]->GetShape()};
+  }
+  TypeIdList InferType(const PrimitivePtr&, const InferInfoPtrList& infos) const override {
+    return {infos[0]->GetType()};
+  }
+  bool GeneralInferRegistered() const override { return true; }
+};
+
 static py::object JoinEagerly(const std::vector<ms::Tensor>& tensors) {
   return py::cast(tensors.at(0));
 }
 }  // namespace graph_project
 
 REG_GRAPH_MODE_OP(join, graph_project::JoinInfer, graph_project::Join);
+REG_GRAPH_MODE_OP(square_and_add, graph_project::SquareAndAddInfer, graph_project::SquareAndAdd);
 REG_GRAPH_MODE_OP(normalize, graph_project::NormalizeInfer, graph_project::Normalize);
 
 EXTENSION_MODULE(m) { m.def("join", &graph_project::JoinEagerly, pybind11::arg("tensors")); }

@@ -61,6 +61,16 @@ T ConvertKernelTensor(kernel::KernelTensor* tensor) {
   template <typename... Arguments>        \
   void GetWorkspaceForResize(const Arguments&...) {}
 
+// The same for a kernel that launches several operators: DEFINE_GET_WORKSPACE_FOR_OPS(aclnnMul,
+// Mul) gives it GetWorkspaceForResizeMul and RunOpMul.
+#define DEFINE_GET_WORKSPACE_FOR_OPS(OP_TYPE, FUNC_NAME)                                           \
+  template <typename... Arguments>                                                                 \
+  void GetWorkspaceForResize##FUNC_NAME(const Arguments&...) {}                                    \
+  template <typename... Arguments>                                                                 \
+  void RunOp##FUNC_NAME(void*, const std::vector<KernelTensor*>&, const Arguments&... arguments) { \
+    ::msops::extension::LaunchAclnn(#OP_TYPE, arguments...);                                       \
+  }
+
 #define MAKE_SCALAR(number, type_id, out) \
   ((out) = ::msops::extension::MakeScalar((number), (type_id)))
 
