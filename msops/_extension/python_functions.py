@@ -313,6 +313,12 @@ class _Call:
             tuple(map(handle_of, tensors))
             for tensors in (ctx.dirty_tensors, ctx.non_differentiable)
         )
+        if not set(dirty) <= set(outputs):
+            raise GradientRuntimeError.explained(
+                self._cls.__name__,
+                "a Tensor given to mark_dirty is not a result of forward",
+                "Return it: what was written to it reaches the caller as a result.",
+            )
         return tuple(outputs), saved, dirty, constant + inner, ctx.materialize_grads, data
 
     def _run_backward(

@@ -772,3 +772,38 @@ class Tupled(_Function):
 
 
 Tupled.apply((x, y)), ms.grad(lambda x: Tupled.apply((x, y)))(x)
+
+
+# %% a changed input that is not returned
+class DirtyLost(_Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        x[:] = x + 1
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, dout):
+        return dout
+
+
+ms.grad(lambda x: DirtyLost.apply(x * 1))(x)
+
+# %% a changed input that is not returned, without gradient
+DirtyLost.apply(Tensor([1.0, 2.0]))
+
+
+# %% mark_dirty of what is no input
+class DirtyOther(_Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x * 2
+        ctx.mark_dirty(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, dout):
+        return dout
+
+
+ms.grad(lambda x: DirtyOther.apply(x * 1))(x)
