@@ -1,6 +1,7 @@
 """Runs the benchmarks; `make bench` does.
 
     python benchmarks/run.py [name ...] [--long] [--rounds N] [--counts N ...] [--results FOLDER]
+        [--no-times]
 
 Prints each report, writes it with its plot to the results folder, and joins all that lie there to
 one page, README.md. They run in an order of their own, whatever order they are named in.
@@ -25,6 +26,7 @@ import loops_choice
 import nests
 import nests_threads
 import parallel_for
+import passes
 import pyfunc_call
 import tbe
 import tensor_face
@@ -49,7 +51,7 @@ BENCHMARKS = {
     "tbe": tbe.run,
     "extension": extension.run,
 }
-LONG_BENCHMARKS = {"flat_memory": flat_memory.run}
+LONG_BENCHMARKS = {"passes": passes.run, "flat_memory": flat_memory.run}
 ALL = {**BENCHMARKS, **LONG_BENCHMARKS}
 
 
@@ -57,7 +59,7 @@ def main() -> None:
     """Runs what the command line names, or all that do not take long."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("names", nargs="*", help=f"of {', '.join(ALL)}; the default is all of them")
-    parser.add_argument("--long", action="store_true", help="run flat_memory, too: 10^6 calls")
+    parser.add_argument("--long", action="store_true", help="run passes and flat_memory, too")
     parser.add_argument("--rounds", type=int, default=60, help="turns of each contender")
     parser.add_argument(
         "--counts",
@@ -72,13 +74,18 @@ def main() -> None:
         default=Path(__file__).parent / "results",
         help="folder of tables and plots",
     )
+    parser.add_argument(
+        "--no-times", action="store_true", help="of passes: which kernels each changes, no more"
+    )
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in ALL]
     if unknown:
         parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(ALL)}")
     if options.rounds < 2:
         parser.error(f"--rounds must be at least 2, to have a spread; got {options.rounds}")
-    settings = Settings(tuple(options.counts), options.rounds, options.results)
+    settings = Settings(
+        tuple(options.counts), options.rounds, options.results, not options.no_times
+    )
     wanted = options.names or (ALL if options.long else BENCHMARKS)
     names = [name for name in ALL if name in wanted]
     for number, name in enumerate(names):

@@ -14,8 +14,10 @@ class Settings:
       counts: numbers of float32 elements.
       rounds: how often each contender has its turn.
       results: folder of tables and plots.
+      times: measure what takes long to measure; False leaves those columns empty.
     """
 
     counts: tuple[int, ...]
     rounds: int
     results: Path
+    times: bool = True
