@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from msops._calls.exporting import export_checks as export_checks
     from msops._calls.exporting import register_ffi_targets as register_ffi_targets
     from msops._custom.short_forms import cpp as cpp
+    from msops._custom.short_forms import ffi as ffi
     from msops._custom.short_forms import kernel as kernel
     from msops._custom.short_forms import pyfunc as pyfunc
     from msops._face.gradients import get_grad as get_grad
@@ -72,6 +73,7 @@ _LATER = {
     "cpp": "msops._custom.short_forms",
     "export_checks": "msops._calls.exporting",
     "extension": "msops.extension",
+    "ffi": "msops._custom.short_forms",
     "get_grad": "msops._face.gradients",
     "grad": "msops._face.gradients",
     "jacfwd": "msops._face.transformations",

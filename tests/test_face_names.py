@@ -36,8 +36,8 @@ GENERAL = "dir(msops.ops) lists those that are here."
         (msops, "MsDispatchMode", "a program that evaluates them in its own way."),
         (msops, "graph", "one operator of the subgraph by msops.Custom."),
         (msops, "kernal", "Near names: kernel."),
+        (msops, "ffi_call", 'msops.ffi("library.so:Handler", out=lambda x: x).'),
         (msops, "load_inline", "msops.source(text, name) is a kernel given as text."),
-        (msops, "ffi_call", "msops.source(text, name) is a kernel given as text."),
         (msops, "defvjp", "or call op.def_vjp(fwd, bwd)."),
         # A name that is nearly there is a slip, whatever namespace it is in.
         (ops, "TBERegOps", "Near names: TBERegOp."),

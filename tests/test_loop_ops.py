@@ -520,7 +520,7 @@ def test_options_of_other_func_types_are_refused():
     with pytest.raises(ArgumentValueError) as caught:
         make(row_softmax, host=True)
     assert str(caught.value) == (
-        "Custom 'row_softmax': option host is for func_type 'aot'; this op is 'akg'.\n"
+        "Custom 'row_softmax': option host is for func_type 'aot' or 'ffi'; this op is 'akg'.\n"
         "Leave host out."
     )
     with pytest.raises(ArgumentValueError) as caught:

@@ -77,7 +77,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "expressions" / "__init__.py").touch()
     (tmp_path / "expressions" / "backend.py").write_text(inspect.cleandoc(EXPRESSION))
     monkeypatch.setattr(backends, "__path__", [*backends.__path__, str(tmp_path)])
-    monkeypatch.setitem(backends.BACKENDS, "expression", "expressions")
+    monkeypatch.setitem(backends.BACKENDS, "expression", "expressions.backend")
 
 
 def square() -> msops.Custom:
@@ -99,14 +99,14 @@ def test_its_facts_are_those_of_its_backend() -> None:
     assert square().explain(X).startswith("Custom 'x * x' on CPU: the kernel runs as it is")
     with pytest.raises(ArgumentTypeError, match="expected a text"):
         msops.Custom(len, func_type="expression")
-    with pytest.raises(ArgumentValueError, match=r"for func_type 'aot'; this op is 'expression'"):
+    with pytest.raises(ArgumentValueError, match=r"'aot' or 'ffi'; this op is 'expression'"):
         msops.Custom("x", func_type="expression", host=True)
-    said = "option stateful is for func_type 'aicpu' or 'aot' or 'pyfunc' or 'expression'; this"
+    said = "stateful is for func_type 'aicpu' or 'aot' or 'ffi' or 'pyfunc' or 'expression'; this"
     with pytest.raises(ArgumentValueError, match=said):
         msops.Custom(lambda x: x, func_type="akg", stateful=True)
 
 
 @pytest.mark.usefixtures("folder")
 def test_errors_list_it() -> None:
-    with pytest.raises(ArgumentValueError, match="'aot', 'expression', 'hybrid'"):
+    with pytest.raises(ArgumentValueError, match="'aot', 'expression', 'ffi', 'hybrid'"):
         msops.Custom("x", func_type="expresion")

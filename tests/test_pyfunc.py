@@ -634,7 +634,7 @@ def test_loops_without_func_type_are_told_the_one_that_infers() -> None:
 
 
 def test_options_of_aot_are_refused() -> None:
-    with pytest.raises(errors.ArgumentValueError, match="option host is for func_type 'aot'"):
+    with pytest.raises(errors.ArgumentValueError, match="host is for func_type 'aot' or 'ffi'"):
         Custom(np.sin, first, first, host=True)
 
 

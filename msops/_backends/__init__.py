@@ -18,21 +18,22 @@ from typing import Any
 
 from msops._op.backend import Backend
 
-# A row per func_type: the folder whose module `backend` has `make_backend(func_type)`. It is
-# imported at its first use, so a program loads only the backends that it uses.
+# A row per func_type: the module that has `make_backend(func_type)`. It is imported at its first
+# use, so a program loads only the backends that it uses.
 BACKENDS = {
-    "aicpu": "aicpu",
-    "akg": "loops",
-    "aot": "aot",
-    "hybrid": "loops",
-    "pyfunc": "pyfunc",
-    "tbe": "tbe",
+    "aicpu": "aicpu.backend",
+    "akg": "loops.backend",
+    "aot": "aot.backend",
+    "ffi": "aot.handlers",
+    "hybrid": "loops.backend",
+    "pyfunc": "pyfunc.backend",
+    "tbe": "tbe.backend",
 }
 
 
 @cache
 def find_backend(func_type: str) -> Backend[Any, Any]:
     """Returns what serves a func_type of `BACKENDS`."""
-    module = importlib.import_module(f"{__name__}.{BACKENDS[func_type]}.backend")
+    module = importlib.import_module(f"{__name__}.{BACKENDS[func_type]}")
     backend: Backend[Any, Any] = module.make_backend(func_type)
     return backend

@@ -17,7 +17,8 @@ _LEFT_OUT = {
     r".*\.(akg|topi|tvm)": (
         "A kernel for Custom(func_type='akg') has the names akg, topi and tvm without an import."
     ),
-    r"msops\.(ffi|ffi_call|load_inline|cuda|cuda_kernel|load|CppExtension|CUDAExtension)": (
+    r"msops\.ffi_call": 'Write msops.ffi("library.so:Handler", out=lambda x: x).',
+    r"msops\.(load_inline|cuda|cuda_kernel|load|CppExtension|CUDAExtension)": (
         'Write msops.cpp("file.cc:Function", out=lambda x: x), or "file.cu:Function" for CUDA; '
         "msops.source(text, name) is a kernel given as text."
     ),

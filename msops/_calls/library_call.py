@@ -110,6 +110,41 @@ class AicpuCall(LibraryCall):
         }
 
 
+@dataclasses.dataclass(frozen=True)
+class ForeignCall(LibraryCall):
+    """One call of a handler of XLA's FFI.
+
+    Attributes:
+      dtypes: of attributes, by name; the others are int64 and float64.
+    """
+
+    target = "msops_ffi"
+    _KERNEL = "symbol"
+
+    dtypes: tuple[tuple[str, str], ...] = ()
+
+    def encode(self) -> dict[str, Any]:
+        """Returns library, handler and attributes, each of its dtype."""
+        dtypes = dict(self.dtypes)
+        attributes = {name: self._typed(name, value, dtypes) for name, value in self.attributes}
+        return {**super().encode(), "attributes": attributes}
+
+    def _typed(self, name: str, value: Any, dtypes: dict[str, str]) -> Any:
+        if isinstance(value, str):
+            return value
+        kind = dtypes.get(name)
+        try:
+            array = np.array(value, kind)
+        except (OverflowError, TypeError, ValueError) as error:
+            raise ArgumentValueError.explained(
+                f"Custom '{self.op}'",
+                f"expected for attribute {name!r} a value of dtype {kind or 'int64 or float64'}; "
+                f"got {value!r}",
+                "Its default in attrs says the dtype: np.int64(0) for whole numbers.",
+            ) from error
+        return array if isinstance(value, tuple) else array[()]
+
+
 def infer_shapes(
     call: AotCall, inputs: Sequence[jax.ShapeDtypeStruct], multiple: bool, who: str
 ) -> list[Any]:

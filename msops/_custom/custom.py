@@ -106,8 +106,8 @@ class Custom(Generic[P, R]):
         attribute has (``{"alpha": 0.5}``), or a type if each call must give it
         (``{"alpha": float}``). Keyword-only parameters of a pyfunc or a loop kernel, and parameters
         of a loop kernel that have a default, are attributes without it.
-      func_type: "aicpu", "akg", "aot", "hybrid", "pyfunc" or "tbe". None chooses by `func`, and
-        never chooses tbe.
+      func_type: "aicpu", "akg", "aot", "ffi", "hybrid", "pyfunc" or "tbe". None chooses by `func`,
+        and never chooses ffi or tbe.
       bprop: the gradient: ``bprop(*inputs, out, dout)``, with the attributes that it has
         parameters for after the inputs, returns a tuple with one gradient per
         input, None for an input without a gradient. With several outputs `out` and `dout` are

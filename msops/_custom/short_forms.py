@@ -1,4 +1,4 @@
-"""Short forms of `Custom`, in the words of JAX: `pyfunc`, `kernel` and `cpp`."""
+"""Short forms of `Custom`, in the words of JAX: `pyfunc`, `kernel`, `cpp` and `ffi`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, Literal, Never, ParamSpec, TypedDict, TypeVar, Unpack, o
 import jax
 
 from msops import _jax_seam as seam
+from msops._backends.aot.handler_options import Handler, split_attributes
 from msops._base.building import AnyPath, Build, SourceText
 from msops._custom.custom import Custom
 from msops._custom.kernel import kernel as runs_as_python
@@ -178,6 +179,55 @@ def cpp(
             "A Python function over numpy arrays is msops.pyfunc, one of loops msops.kernel.",
         )
     return Custom(func, func_type="aot", out=out, **options)
+
+
+@seam.with_hidden_frames
+def ffi(
+    func: AnyPath | SourceText,
+    /,
+    *others: Never,
+    out: Any = None,
+    **options: Unpack[CustomOptions],
+) -> Custom:
+    """Makes a handler of XLA's FFI an op: what people write for `jax.ffi.ffi_call`.
+
+    It gets what every op has: a gradient by `bprop`, batching, sharding, the cache on disk, export,
+    opcheck. The handler is one for the stage "execute", without state of its own, that
+    ``XLA_FFI_DEFINE_HANDLER_SYMBOL`` defines.
+
+    Args:
+      func: ``"library.so:Symbol"``, ``"source.cc:Symbol"``, as text or path, or
+        ``msops.source(...)``. A source finds the FFI's headers.
+      out: what the op returns: a `jax.ShapeDtypeStruct`, a pytree of them, or a function of the
+        inputs that returns one; see `Custom`.
+      **options: of `Custom`. ``attrs`` has for each attribute a default, whose dtype is that of the
+        handler's binding: ``np.float32(1e-5)`` for ``Attr<float>``, ``np.array([1], np.int32)`` for
+        ``Attr<Span<const int32_t>>``. Python's own are int64, float64, bool and text.
+
+    Returns:
+      The op.
+
+    Raises:
+      ArgumentTypeError, ArgumentValueError: an argument cannot be used.
+    """
+    _refuse_positions("ffi", others)
+    if not isinstance(func, (str, os.PathLike, SourceText)):
+        raise ArgumentTypeError.explained(
+            "ffi",
+            f"expected 'library.so:Symbol' or 'source.cc:Symbol'; got {type(func).__name__}",
+            "A library's file is its __file__; a target that is registered already is called by "
+            "jax.ffi.ffi_call.",
+        )
+    if out is None:
+        raise ArgumentTypeError.explained(
+            "ffi",
+            "expected out, what the handler returns; got none",
+            "Pass out=lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype).",
+        )
+    dtypes: tuple[tuple[str, str], ...] = ()
+    if isinstance(attrs := options.get("attrs"), Mapping):
+        options["attrs"], dtypes = split_attributes(attrs)
+    return Custom(Handler(func, dtypes), func_type="ffi", out=out, **options)
 
 
 def _refuse_positions(name: str, others: tuple[object, ...]) -> None:

@@ -11,6 +11,7 @@ tracebacks, values.
 from msops._jax_seam.effects import KeepsOrder, RunsForEffect
 from msops._jax_seam.ffi import (
     custom_call,
+    ffi_headers,
     ffi_version,
     hold_host_function,
     register_custom_calls,
@@ -77,6 +78,7 @@ __all__ = [
     "devices_of",
     "divide_alike",
     "explain_forward_mode",
+    "ffi_headers",
     "ffi_version",
     "forget_primitive",
     "hide_frames",

@@ -190,9 +190,14 @@ def _started_platforms() -> set[str]:
     return set(_xla_bridge.backends()) if _xla_bridge.backends_are_initialized() else set()
 
 
+def ffi_headers() -> str:
+    """Returns the folder of the headers of XLA's FFI that jaxlib has."""
+    return jax.ffi.include_dir()
+
+
 def ffi_version() -> tuple[int, int]:
     """Returns the version of XLA's FFI that jaxlib has, as its header says."""
-    header = pathlib.Path(jax.ffi.include_dir(), "xla", "ffi", "api", "c_api.h").read_text()
+    header = pathlib.Path(ffi_headers(), "xla", "ffi", "api", "c_api.h").read_text()
     major, minor = (
         int(number) for number in re.findall(r"#define XLA_FFI_API_M(?:AJOR|INOR) (\d+)", header)
     )

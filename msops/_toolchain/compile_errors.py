@@ -116,9 +116,9 @@ def _advice(output: str, command: tuple[str, ...]) -> str:
     header = _MISSING_HEADER.search(output)
     if header is not None and (header[1] or header[2]).startswith("xla/ffi/"):
         return (
-            "Name JAX's headers: Build(include_dirs=jax.ffi.include_dir()). A kernel of msops "
-            "needs none, but has the arguments (nparam, params, ndims, shapes, dtypes, stream, "
-            "extra)."
+            "A handler of XLA's FFI is msops.ffi('file.cc:Handler', out=...), which finds JAX's "
+            "headers (jax.ffi.include_dir()). The kernel of msops.cpp needs none, but has the "
+            "arguments (nparam, params, ndims, shapes, dtypes, stream, extra)."
         )
     if header is not None:
         return (

@@ -21,6 +21,11 @@ FfiHandlers CpuAotHandlers();
 FfiHandlers CudaAotHandlers();
 FfiHandlers RocmAotHandlers();
 
+// Those of other people's FFI handlers.
+FfiHandlers CpuForeignHandlers();
+FfiHandlers CudaForeignHandlers();
+FfiHandlers RocmForeignHandlers();
+
 // Those of AICPU kernels.
 FfiHandlers AicpuHandlers();
 

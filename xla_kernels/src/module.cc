@@ -50,8 +50,9 @@ py::list Registrations() {
   py::list rows;
   for (const FfiHandlers& handlers :
        {AicpuHandlers(), CpuAotHandlers(), CpuPyfuncHandlers(), CpuRunnerHandlers(),
-        IndexHandlers(), CudaAotHandlers(), RocmAotHandlers(), CudaLoopHandlers(),
-        CudaLoopHandlersWithScratch(), CudaRunnerHandlers(), RocmRunnerHandlers()}) {
+        IndexHandlers(), CpuForeignHandlers(), CudaForeignHandlers(), RocmForeignHandlers(),
+        CudaAotHandlers(), RocmAotHandlers(), CudaLoopHandlers(), CudaLoopHandlersWithScratch(),
+        CudaRunnerHandlers(), RocmRunnerHandlers()}) {
     py::dict type;
     type["type_id"] = Capsule(handlers.type_id);
     type["type_info"] = Capsule(handlers.type_info);
