@@ -59,6 +59,17 @@ def test_a_tensor_that_is_named_twice_is_updated_in_a_program(ops):
     same(x.asnumpy(), Y)
 
 
+def test_a_tensor_is_changed_in_place(ops):
+    """MindSpore 2.10.0 does not wait for such a kernel when the Tensor is read."""
+    x = ms.Tensor(np.asarray(Y))
+    ops.scale(x, 2.0, False)
+    same(x.asnumpy(), 2 * Y)
+    ops.scale(x, 2.0, True)
+    same(x.asnumpy(), 4 * Y)
+    same(ops.writes(x).asnumpy(), 4 * Y)
+    same(x.asnumpy(), 8 * Y)
+
+
 def test_a_jax_array_never_changes(ops):
     before = np.array(Y)
     same(ops.writes(Y), before)

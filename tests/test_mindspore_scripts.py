@@ -1,7 +1,8 @@
-"""Scripts that both libraries run: what MindSpore 2.7.2 printed is what msops prints.
+"""Scripts that both libraries run: what MindSpore printed is what msops prints.
 
-``scripts/*.out`` is MindSpore's output. With MSOPS_TEST_MINDSPORE naming a Python that has it, the
-slow test runs MindSpore again, on kernels built with our header.
+``scripts/*.out`` is the output of MindSpore 2.7.2; that of extension_* is 2.10.0's. With
+MSOPS_TEST_MINDSPORE naming a Python that has it, the slow test runs MindSpore again, on kernels
+built with our header.
 """
 
 from __future__ import annotations
