@@ -103,3 +103,40 @@ def test_the_forms_give_a_nan_the_same_slope(name: str, shape: tuple[int, int]) 
     ]
     same(*slopes)
     assert not np.isnan(slopes[0]).any()
+
+
+@pytest.mark.parametrize(
+    ("name", "shape"), one_in(3, product([*KERNELS], [(2, 4), (4, 10), (70, 80)]))
+)
+def test_the_forms_share_the_slope_of_equal_elements_alike(
+    name: str, shape: tuple[int, int]
+) -> None:
+    x = np.random.default_rng(3).integers(0, 3, shape).astype(np.float64)
+    by_xla, by_c = (slopes(KERNELS[name][0], form, x) for form in ("xla", "native"))
+    np.testing.assert_allclose(by_xla, by_c, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("form", ["xla", "native"])
+@pytest.mark.parametrize(
+    ("kernel", "size", "shares"),
+    [
+        (whole, 4, [1 / 8, 1 / 8, 1 / 4, 1 / 2]),  # each max halves
+        (whole, 9, [2 / 10, *[1 / 10] * 8]),  # what it starts from is one of ten
+        (best_and_where, 9, [1, *[0] * 8]),  # the first one was kept
+    ],
+)
+def test_what_share_of_the_slope_equal_elements_get(
+    kernel: Callable[..., Any], form: str, size: int, shares: list[float]
+) -> None:
+    np.testing.assert_allclose(slopes(kernel, form, np.ones((1, size))), [shares], rtol=1e-12)
+
+
+def slopes(kernel: Callable[..., Any], form: str, x: np.ndarray) -> np.ndarray:
+    """Returns the gradient of a kernel's first result, its elements weighted."""
+    op = msops.Custom(kernel, func_type="akg", compile_attrs={"lower": form})
+
+    def weighted(x: Any) -> Any:
+        first = jax.tree.leaves(op(x))[0]
+        return jnp.sum(first * (1 + jnp.arange(first.size).reshape(first.shape)))
+
+    return np.asarray(jax.jit(jax.grad(weighted))(x))

@@ -33,7 +33,7 @@ from msops._loops.to_c.cost import native_seconds
 from msops._loops.to_cuda import CudaSource, cuda_source
 from msops._loops.to_jax.raising.cost import is_order_bound
 from msops._loops.to_jax.raising.describe import describe
-from msops._loops.to_jax.raising.steps import Step, loops_in
+from msops._loops.to_jax.raising.steps import Step, keep_extremes, loops_in
 from msops.errors import ArgumentValueError, explain
 
 
@@ -120,6 +120,11 @@ class Stages:
     def is_order_bound(self) -> bool:
         """Whether something in the array operations runs in an order."""
         return is_order_bound(self.steps)
+
+    @functools.cached_property
+    def keeps_extremes(self) -> bool:
+        """Whether the array operations reduce floats to the greatest or least one."""
+        return keep_extremes(self.steps)
 
     @property
     def loops_in_order(self) -> int:

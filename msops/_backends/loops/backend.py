@@ -100,13 +100,15 @@ class LoopBackend(Backend[LoopKernel, Kernels]):
 
         Of loops in order JAX's own gradient would be slow: it adds a whole array of zeros for each
         element that an iteration reads, and keeps the results of all operations of all iterations.
+        Equal elements would share the slope of an extreme in other parts than in adjoint loops.
 
         Once the clock has timed both forms of a call, its gradient may change as well: from adjoint
         loops to that of the operations, or back.
         """
         compiled = _checked(kernel, request)
         function = _with_axes(compiled, request)
-        if compiled.lowering("cpu") == "xla" and not compiled.stages.is_order_bound:
+        has_own_gradient = compiled.stages.is_order_bound or compiled.stages.keeps_extremes
+        if not has_own_gradient and compiled.lowering("cpu") == "xla":
             return Traced(function)
         return Traced(function, functools.partial(pull_back, self, kernel, request))
 

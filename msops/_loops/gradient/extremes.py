@@ -10,8 +10,8 @@
 Backwards each iteration of the loop on the left needs what the one before left in `top`: all of
 these are on a tape, and the loop runs in order. On the right no slope goes through `best` and
 `ties`, and the last loop runs in any order. Equal elements share the slope, as in `jax.numpy.max`.
-Where a loop around repeats this for one element, each run compares with the mean that the run
-before left, and equal elements may have other shares. An extreme that is NaN stays NaN, and has no
+A nest of loops is one reduction; where another loop around repeats it for one element, the tape
+stays. An extreme that is NaN stays NaN, and has no
 slope. The mean may differ from the elements in its last bit, so an extreme that something is
 decided by, as by `x[j] == top[]`, keeps its tape.
 """
@@ -73,9 +73,10 @@ def share_extremes(kernel: Kernel) -> Kernel:
     active = active_buffers(kernel, floats)
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        if loop.kind != "reduction" or mean_trips(loop, scope.ranges) < _FEWEST_TRIPS:
+        nest, trips = _nest(loop, scope)
+        if any(part.kind != "reduction" for part in nest) or trips < _FEWEST_TRIPS:
             return None
-        rest, last = _split(loop.body)
+        rest, last = _split(nest[-1].body)
         if not isinstance(last, Store) or last.buffer not in active:
             return None
         if last.value.dtype not in _COUNTING:
@@ -83,17 +84,41 @@ def share_extremes(kernel: Kernel) -> Kernel:
         update = update_of(last)
         if update is None or update.op not in ("min", "max") or not _is_quick(update.term):
             return None
-        moves = any(loop.var in variables(index) for index in last.indices)
-        if moves or any(access.buffer == last.buffer for access in accesses_in(rest)):
+        placing = {name for index in last.indices for name in variables(index)}
+        around = scope.loops[scope.depths.get(last.buffer, 0) :]
+        if not placing.isdisjoint(part.var for part in nest):
+            return None
+        if any(part.var not in placing for part in around):
+            return None  # It would compare with the mean that the run before left.
+        if any(access.buffer == last.buffer for access in accesses_in(rest)):
             return None
         read = {load.buffer for expr in (update.term, *last.indices) for load in loads(expr)}
         if not declared_in(rest).isdisjoint(read) or _decides(kernel, last):
             return None
-        before = (with_parts(loop, body=rest),) if rest else ()
-        return (*before, _shared(loop, last, update.term, update.op, names))
+        before = (_around(nest, rest),) if rest else ()
+        return (*before, _shared(nest, last, update.term, update.op, names))
 
     changed = rewrite_loops(kernel, change)
     return kernel if changed.body == kernel.body else unique_names(changed)
+
+
+def _nest(loop: For, scope: Scope) -> tuple[tuple[For, ...], float]:
+    """Returns a loop with those that are all in it, and how often the last runs."""
+    nest, trips = [loop], mean_trips(loop, scope.ranges)
+    while len(nest[-1].body) == 1 and isinstance(nest[-1].body[0], For):
+        (scope,) = scope.inside(nest[-1])
+        nest.append(nest[-1].body[0])
+        trips *= mean_trips(nest[-1], scope.ranges)
+    return tuple(nest), trips
+
+
+def _around(nest: tuple[For, ...], body: tuple[Stmt, ...]) -> For:
+    """Returns the loops of a nest around another body."""
+    *outer, last = nest
+    whole = with_parts(last, body=body)
+    for loop in reversed(outer):
+        whole = with_parts(loop, body=(whole,))
+    return whole
 
 
 def _split(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], Stmt]:
@@ -175,11 +200,11 @@ def _is_quick(element: Expr) -> bool:
     return not is_call and arithmetic(element) <= _MOST_OPERATIONS
 
 
-def _shared(loop: For, store: Store, element: Expr, op: BinaryOp, names: Names) -> Stmt:
-    """Returns what stores the extreme of a loop's elements and of the one that was there before.
+def _shared(nest: tuple[For, ...], store: Store, element: Expr, op: BinaryOp, names: Names) -> Stmt:
+    """Returns what stores the extreme of a nest's elements and of the one that was there before.
 
     Args:
-      loop: the loop.
+      nest: the loops.
       store: its last statement.
       element: the element of an iteration.
       op: "min" or "max".
@@ -203,7 +228,7 @@ def _shared(loop: For, store: Store, element: Expr, op: BinaryOp, names: Names) 
     def reduced(target: Buffer, first: Expr, op: BinaryOp, term: Expr) -> tuple[Stmt, ...]:
         value = Load(target.name, (), target.dtype)
         each = Store(target.name, (), binary(op, value, term))
-        return (Store(target.name, (), first), with_parts(loop, body=(each,)))
+        return (Store(target.name, (), first), _around(nest, (each,)))
 
     zero = number(0, old.dtype)
     unless_nan = Select(equals(extreme), zero, number(math.nan, old.dtype), old.dtype)
@@ -211,6 +236,6 @@ def _shared(loop: For, store: Store, element: Expr, op: BinaryOp, names: Names) 
         *reduced(best, old, op, element),
         *reduced(ties, count(old), "add", count(element)),
         with_parts(store, value=share(old, unless_nan)),
-        with_parts(loop, body=(with_parts(store, value=binary("add", old, share(element, zero))),)),
+        _around(nest, (with_parts(store, value=binary("add", old, share(element, zero))),)),
     )
-    return Local(best, (Local(ties, stmts),), location=loop.location)
+    return Local(best, (Local(ties, stmts),), location=nest[0].location)

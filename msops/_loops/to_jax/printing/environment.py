@@ -94,7 +94,8 @@ class Environment(AxesNamed):
         operands = shield(op, values, self.origins)
         if op == "div" and set(operands[0].axes) - set(operands[1].axes):
             function = _divide_by_spread
-        function = keeping_nan(op, function, self.origins)
+        if self.origins.may_be_nan:
+            function = keeping_nan(op, function)
         result = self.apply(function, *operands)
         if all(isinstance(operand.array, np.generic) for operand in operands):
             self.origins.may_be_nan = True

@@ -133,9 +133,9 @@ def shield(op: str, values: Sequence[Value], origins: Origins) -> list[Value]:
     return found
 
 
-def keeping_nan(op: str, function: Callable[..., Array], origins: Origins) -> Callable[..., Array]:
-    """Returns a function that is NaN of a NaN that LLVM knows, too."""
-    if op not in _MADE_OF_EXP or not origins.may_be_nan:
+def keeping_nan(op: str, function: Callable[..., Array]) -> Callable[..., Array]:
+    """Returns an operation that is NaN of a NaN that LLVM knows, too."""
+    if op not in _MADE_OF_EXP:
         return function
     return lambda x: lax.select(lax.ne(x, x), x, function(x))
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from msops._loops.ir.nodes import Const, Expr, For, If, Load
+from msops._loops.ir.operators import is_float
 from msops._loops.to_jax.raising.nests import Axis, Nest
 from msops._loops.to_jax.raising.windows import Window
 
@@ -182,6 +183,25 @@ def loops_in(steps: Sequence[Step]) -> Iterator[Loop]:
                 yield from loops_in(body)
             case Branch(then=then, otherwise=otherwise):
                 yield from loops_in((*then, *otherwise))
+
+
+def keep_extremes(steps: Sequence[Step]) -> bool:
+    """Returns whether steps reduce floats to the greatest or least one."""
+    for step in steps:
+        match step:
+            case Loop(body=body):
+                found = keep_extremes(body)
+            case Branch(then=then, otherwise=otherwise):
+                found = keep_extremes((*then, *otherwise))
+            case Reduce(op="min" | "max", value=value, over=over):
+                found = bool(over) and is_float(value.dtype)
+            case Pool(op="min" | "max", value=value):
+                found = is_float(value.dtype)
+            case _:
+                found = False
+        if found:
+            return True
+    return False
 
 
 def written(steps: tuple[Step, ...]) -> frozenset[str]:
