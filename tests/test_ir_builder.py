@@ -334,6 +334,32 @@ def _local_outside(ib, ins, outs):
     held[0] = 1.0
 
 
+def test_a_range_of_data_beyond_int32_makes_every_iteration():
+    def write(ib, ins, outs):
+        out = ib.buffer_ptr(outs[0])
+        with ib.for_range(ib.load(ins[0], 0), ib.load(ins[0], 1), name="i") as i:
+            held = ib.allocate("int64", (1,), name="held")
+            held[0] = ib.load(ins[1], 0) * 2
+            out[0] = out[0] + held[0]
+            with ib.if_scope(i > 2):
+                out[1] = out[1] + 1
+
+    inputs = (Spec((2,), "int64"), Spec((1,), "int64"))
+    kernel = kernel_of(write, (2,), "int64", inputs)
+    for begin, wanted in (0, [60, 3]), (2**40, [60, 6]):
+        bounds = np.int64([begin, begin + 6])
+        assert interpret(kernel, [bounds, np.int64([5])])[0].tolist() == wanted
+
+
+def test_a_range_of_constants_beyond_int32_makes_every_iteration():
+    def write(ib, ins, outs):
+        with ib.for_range(2**40, 2**40 + 3):
+            ib.store(outs[0], 0, ib.load(outs[0], 0) + 1.0)
+
+    kernel = kernel_of(write, (1,), "float32", ())
+    assert interpret(kernel, [])[0].tolist() == [3.0]
+
+
 @pytest.mark.parametrize(
     ("write", "kind", "message"),
     [
@@ -418,9 +444,9 @@ def test_statements_know_their_place_in_the_source():
 
 @pytest.mark.parametrize(
     ("dtype", "begin", "end", "count"),
-    [("uint32", 2**31 - 3, 2**32 - 1, 2), ("int64", 0, -(2**32) + 2, 0), ("int64", 1, 3, 2)],
+    [("uint32", 2**31 - 3, 2**31 + 2, 5), ("int64", 0, -(2**32) + 2, 0), ("int64", 1, 3, 2)],
 )
-def test_wide_bounds_are_the_nearest_int32(dtype, begin, end, count):
+def test_wide_bounds_are_taken_as_they_are(dtype, begin, end, count):
     def write(ib, ins, outs):
         with ib.for_range(ib.load(ins[0], [0]), ib.load(ins[0], [1])):
             ib.store(outs[0], [0], ib.load(outs[0], [0]) + 1)

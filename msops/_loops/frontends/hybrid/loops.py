@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ast
 
+from msops._loops.frontends import far_ranges
 from msops._loops.frontends.bounds import as_bound
-from msops._loops.frontends.hybrid import far_ranges
 from msops._loops.frontends.hybrid.counting import WHILE
 from msops._loops.frontends.hybrid.expressions import constant_int, scalar, value_of
 from msops._loops.frontends.hybrid.grids import grid

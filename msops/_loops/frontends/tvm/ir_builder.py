@@ -7,6 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
+from msops._loops.frontends import far_ranges
 from msops._loops.frontends.bounds import as_bound
 from msops._loops.frontends.tvm.arithmetic import as_condition, as_index
 from msops._loops.frontends.tvm.buffer import DeclaredBuffer, Statement
@@ -18,11 +19,25 @@ from msops._loops.frontends.tvm.tracing import (
     author_location,
     backend_error,
     build_error,
+    fresh_key,
     type_error,
     value_error,
 )
-from msops._loops.ir.nodes import Buffer, For, If, Local, Location, LoopHint
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Buffer,
+    Const,
+    For,
+    If,
+    Load,
+    Local,
+    Location,
+    LoopHint,
+    Store,
+    Var,
+)
 from msops._loops.ir.operators import INTEGERS
+from msops._loops.ir.walk import with_value
 
 _HINTS: dict[str, LoopHint] = {
     "serial": "",
@@ -120,7 +135,7 @@ class IRBuilder:
           begin: the first value.
           end: past the last value.
           name: of the variable, in the loop IR.
-          dtype: an integer dtype; variables are int32 here.
+          dtype: an integer dtype; variables are int32 here, the nearest one beyond it.
           for_type: "serial", "parallel", "vectorize" or "unroll"; a request.
 
         Raises:
@@ -128,13 +143,13 @@ class IRBuilder:
         """
         hint = _hint(for_type)
         _check_index_dtype(dtype)
-        bounds = [_bound("ir_builder.for_range", bound) for bound in (begin, end)]
+        first, last = (as_index("ir_builder.for_range", bound) for bound in (begin, end))
         location = author_location()
         var = IterVar(name)
         with self._scope() as entries:
             yield var
         inner = _joined(entries)
-        self.emit(_loop(var, bounds[0], bounds[1], inner, hint, location))
+        self.emit(_range(var, first, last, inner, hint, location))
 
     @contextlib.contextmanager
     def for_range_n(
@@ -285,6 +300,40 @@ def _loop(
 ) -> Statement:
     loop = For(var.key, begin.node, end.node, inner.body, hint=hint, location=location)
     return Statement((loop,), inner.sources | begin.sources | end.sources)
+
+
+def _range(
+    var: IterVar,
+    begin: ScalarExpr,
+    end: ScalarExpr,
+    inner: Statement,
+    hint: LoopHint,
+    location: Location | None,
+) -> Statement:
+    """A loop whose bounds may be beyond int32; there the variable is the nearest int32."""
+    bounds = [ScalarExpr(as_bound(bound.node), bound.sources) for bound in (begin, end)]
+    near = _loop(var, bounds[0], bounds[1], inner, hint, location)
+    fits = far_ranges.fits((begin.node, end.node), {})
+    if isinstance(fits, Const) and fits.value:
+        return near
+    if far_ranges.has_element_at(inner.body, var.node):
+        return near
+    start = Buffer(fresh_key(f"{var.name}_begin"), (), far_ranges.counter_dtype(begin.node))
+    count = Buffer(fresh_key(f"{var.name}_count"), (), far_ranges.COUNT)
+    first, iterations = (Load(buffer.name, (), buffer.dtype) for buffer in (start, count))
+    part, place = Var(fresh_key(f"{var.name}_part")), Var(fresh_key(var.name))
+    value = as_bound(far_ranges.value(first, 1, part, place))
+    zero = Const(0, INDEX_DTYPE)
+    left, parts = far_ranges.left(iterations, part), far_ranges.parts(iterations)
+    body = with_value(inner.body, var.key, value)
+    each = For(place.name, zero, left, body, hint=hint, location=location)
+    whole = For(part.name, zero, parts, (each,), location=location)
+    stored = Store(start.name, (), far_ranges.wide(begin.node, start.dtype))
+    counted = Store(count.name, (), far_ranges.count(begin.node, end.node, 1))
+    far = Local(
+        start, (stored, Local(count, (counted, whole), location=location)), location=location
+    )
+    return Statement((If(fits, near.body, (far,), location=location),), near.sources)
 
 
 def _bound(name: str, value: Any) -> ScalarExpr:

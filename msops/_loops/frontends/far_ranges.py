@@ -9,8 +9,9 @@ for v in range(a[0], a[1]):     ->     if a[0] and a[1] are int32 numbers: the l
 
 from __future__ import annotations
 
+import functools
+
 from msops._loops.frontends.bounds import as_bound
-from msops._loops.frontends.hybrid import arithmetic
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -48,7 +49,9 @@ def fits(bounds: tuple[Expr, ...], ranges: Ranges) -> Expr:
             conditions.append(_binary("ge", bound, Const(least, bound.dtype)))
         if high > greatest:
             conditions.append(_binary("le", bound, Const(greatest, bound.dtype)))
-    return arithmetic.joined(conditions, deciding=False)
+    if not conditions:
+        return Const(True, "bool")
+    return functools.reduce(lambda one, other: Binary("land", one, other, "bool"), conditions)
 
 
 def has_element_at(body: tuple[Stmt, ...], place: Expr) -> bool:
