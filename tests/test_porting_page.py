@@ -105,6 +105,7 @@ SHOWN_BY = {
     "dtypes that no row": "test_graph_operators.py::test_dtypes_outside_of_the_kernels_rows",
     "a malformed file": "test_graph_definitions.py::test_a_malformed_definition",
     "an error in a kernel": "test_hybrid_errors.py::test_carets_count_characters_in_indented_code",
+    "an exception in a `LaunchKernel`": "test_extension_runners.py::test_a_kernel_that_throws",
     "a transposed Tensor": "test_extension_runners.py::"
     "test_a_transposed_tensor_arrives_in_its_own_order",
     "the gradient of a C++": "test_extension_dispatch.py::test_it_has_no_gradient_of_its_own",
