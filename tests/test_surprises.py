@@ -1,0 +1,86 @@
+"""What the libraries around msops do against good guesses, and what msops makes of it.
+
+The rows of docs/guides/surprises.md that no other test holds.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from custom_ops import first
+
+import msops
+from msops import Custom, Tensor, errors, ops
+
+ROOT = Path(__file__).parents[1]
+FINDINGS = sorted(path.name for path in (ROOT / "findings").glob("*.sh"))
+
+
+@msops.kernel
+def power_of_two(x):  # type: ignore[no-untyped-def]
+    y = output_tensor(x.shape, x.dtype)  # type: ignore[name-defined]  # noqa: F821
+    for i in range(x.shape[0]):
+        y[i] = 2.0 ** x[i]
+    return y
+
+
+@pytest.mark.parametrize("repeats", [1, 40])
+def test_powers_of_two_are_exact(repeats: int) -> None:
+    exponents = np.tile(np.arange(-126, 128), repeats)
+    powers = power_of_two(exponents.astype(np.float32))
+    np.testing.assert_array_equal(powers, np.ldexp(np.float32(1), exponents))
+
+
+def test_topk_puts_every_nan_first() -> None:
+    computed = jax.jit(lambda a: jnp.stack([a - a, jnp.float32(1), jnp.float32(3)]))(jnp.inf)
+    assert np.signbit(computed)[0]
+    for nan in (computed, jnp.array([jnp.nan, 1, 3], jnp.float32)):
+        values, places = ops.topk(Tensor(nan), 2)
+        np.testing.assert_array_equal(values.asnumpy(), [np.nan, 3])
+        np.testing.assert_array_equal(places.asnumpy(), [0, 2])
+
+
+@pytest.mark.parametrize("wrap", [lambda op: op, jax.jit])
+def test_subnormals_are_zeros_in_python_functions(wrap: Any) -> None:
+    def is_zero(x: Any) -> Any:
+        return np.float32([x[0] == 0, float(x[1]) * 2.0**-60 == 0])
+
+    with jax.enable_x64(True):
+        x = np.array([2.0**-1060, 2.0**-1000])
+        assert not (x == 0).any()
+        op = Custom(is_zero, first, lambda _: "float32", "pyfunc")
+        np.testing.assert_array_equal(wrap(op)(x), [1, 1])
+
+
+def test_integers_of_64_bits_are_kept_or_refused() -> None:
+    x = np.array([2**31, 5])
+    assert Tensor(x).asnumpy().tolist() == [2**31, 5]
+    with pytest.raises(errors.InferenceTypeError, match="64-bit types are off"):
+        power_of_two(x)
+
+
+def test_the_table_names_tests_that_exist() -> None:
+    page = (ROOT / "docs" / "guides" / "surprises.md").read_text()
+    named = re.findall(r"`(\w+\.py)` \|$", page, re.MULTILINE)
+    rows = [line for line in page.splitlines() if line.startswith("|")][2:]
+    assert len(named) == len(rows)
+    assert [name for name in named if not (ROOT / "tests" / name).exists()] == []
+
+
+def test_findings_are_listed_and_say_what_they_show() -> None:
+    listed = re.findall(
+        r"^- \[([\w-]+)\]\(\1\.sh\): ", (ROOT / "findings" / "README.md").read_text(), re.M
+    )
+    assert sorted(f"{name}.sh" for name in listed) == FINDINGS
+    for name in FINDINGS:
+        path = ROOT / "findings" / name
+        assert path.stat().st_mode & 0o100, name
+        header = path.read_text().split("set -euo pipefail")[0]
+        for part in ("Guess:", "Seen:", "Versions:", "Needs:"):
+            assert f"# {part}" in header, (name, part)
