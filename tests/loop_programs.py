@@ -267,6 +267,12 @@ class _Writer(Expressions):
         name, dtype = self.fresh("s"), self.choice_of_number()
         first = self.leaf(scope, dtype)
         var, low, high, text = self.head(scope)
+        rows = [n for n, t in scope.tensors.items() if t.dtype == dtype and t.shape[0] > 4000]
+        is_whole = self.is_large and bool(rows) and not scope.loops and self.chance(0.6)
+        if is_whole:
+            row = self.choices.choice(rows)
+            length = scope.tensors[row].shape[0]
+            low, high, text = 0, length - 1, f"range({length})"
         inner = scope.inside(var, low, high, ("break", "continue"))
         inner.scalars[name] = dtype
         lines = [f"{name} = {first}"]
@@ -278,6 +284,10 @@ class _Writer(Expressions):
             body += f"    {name} = {value}\n    {where} = int32({var})"
         else:
             body = self.update(name, inner, dtype, depth=self.choices.randint(0, 2))
+            if is_whole and dtype != "bool":
+                at = ", ".join([var, "0"][: len(scope.tensors[row].shape)])
+                function = self.choices.choice(["max", "min"])
+                body = f"{name} = {function}({name}, {row}[{at}])"
             if self.chance(0.2):
                 body = f"if {self.condition(inner, 1)}:\n{indent(body)}"
             if self.chance(0.1):
