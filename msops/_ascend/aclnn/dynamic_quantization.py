@@ -15,6 +15,7 @@ from msops._ascend.aclnn.outputs import Outputs
 from msops._ascend.aclnn.quantization import to_integers
 from msops._ascend.aclnn.refusal import Refused
 from msops._ascend.aclnn.table import aclnn
+from msops._base import extremes
 
 _INT8 = np.dtype(np.int8)
 
@@ -44,7 +45,8 @@ def dynamic_quant(
 def _by_its_maximum(x: jax.Array) -> tuple[jax.Array, jax.Array]:
     if not x.ndim:
         raise Refused("expected an axis; got a number", "Reshape it.")
-    scale = jnp.max(jnp.abs(x), axis=-1, initial=0) / 127
+    greatest = extremes.amax(jnp.abs(x), -1) if x.shape[-1] else jnp.zeros(x.shape[:-1], x.dtype)
+    scale = greatest / 127
     steps = x / jnp.where(scale == 0, 1, scale)[..., None]
     return to_integers(steps, _INT8), scale.astype(np.float32)
 
