@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -41,6 +43,16 @@ def test_functions_of_the_face_keep_nan(name: str) -> None:
         x = large(place)
         got = function(msops.Tensor(x)).asnumpy()
         np.testing.assert_allclose(got, expected(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("name", "expected"), [("Max", np.max), ("Min", np.min)])
+def test_operators_of_ascend_keep_nan_of_large_arrays(
+    name: str, expected: Callable[..., Any]
+) -> None:
+    op = msops.Custom(f"aclnn{name}", lambda x: (1,), lambda x: x, "aot")
+    for place in PLACES:
+        x = large(place)
+        np.testing.assert_array_equal(np.ravel(op(x)), np.ravel(expected(x)))
 
 
 # Modules whose `max` and `min` are those of numpy arrays on the host.
