@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jax
 import numpy as np
 import pytest
 
@@ -24,3 +25,20 @@ def test_distances_of_codes(form: str) -> None:
     op = Custom(distances, func_type="akg", compile_attrs={"lower": form})
     wanted = np.bitwise_count((a[:, None] ^ b) & 0x7FFFFFFF)
     np.testing.assert_array_equal(op(a, b), wanted)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64", "int32", "uint8"])
+def test_the_smaller_one_of_a_count_of_bits(dtype: str) -> None:
+    """gcc 12 makes wrong vectors of __builtin_popcountll here."""
+
+    def k(x):
+        y = output_tensor(x.shape, x.dtype)  # noqa: F821
+        for i in range(x.shape[0]):
+            y[i] = min(x[i], popcount(x.dtype.type(i)))  # noqa: F821
+        return y
+
+    with jax.enable_x64(True):
+        for size in (1, 7, 40):
+            op = Custom(k, func_type="akg", compile_attrs={"lower": "native"})
+            got = np.asarray(op(np.full(size, 100, dtype)))
+            assert got.tolist() == [i.bit_count() for i in range(size)]

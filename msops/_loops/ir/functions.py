@@ -301,7 +301,9 @@ FUNCTIONS: dict[str, Function] = {
         numpy=_popcount,
         domain="integer",
         jax="lax.population_count",
-        c_integer="($T)(sizeof x > 4 ? __builtin_popcountll(($U)x) : __builtin_popcount(($U)x))",
+        # Not of 64 bits at once: gcc 12 makes wrong vectors of that.
+        c_integer="($T)(__builtin_popcount((uint32_t)($U)x)"
+        " + (sizeof x > 4 ? __builtin_popcount((uint32_t)((uint64_t)($U)x >> 32)) : 0))",
         cuda_integer="($T)__popcll(($U)x)",
         is_transcendental=False,
         hybrid="akg",
