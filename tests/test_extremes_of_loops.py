@@ -90,6 +90,30 @@ def test_loop_kernels_keep_nan(name: str, form: str, dtype: str, shape: tuple[in
                 np.testing.assert_allclose(np.float64(one), right, rtol=close, atol=close)
 
 
+NAN = float("nan")
+
+
+def of_constants(x):  # type: ignore[no-untyped-def]
+    y = output_tensor((10,), x.dtype)  # type: ignore[name-defined]  # noqa: F821
+    y[0] = max(2.0, NAN)
+    y[1] = max(NAN, 2.0)
+    y[2] = min(2.0, NAN)
+    y[3] = min(NAN, 2.0)
+    y[4] = max(float32(1.0) + 2.0, NAN)  # type: ignore[name-defined]  # noqa: F821
+    y[5] = min(float32(1.0) // 2.0, NAN)  # type: ignore[name-defined]  # noqa: F821
+    y[6] = max(x[0], NAN)
+    y[7] = min(NAN, x[0])
+    y[8] = max(max(1.0, NAN), x[0])
+    y[9] = min(x[0], max(1.0, NAN) + 1.0)
+    return y
+
+
+@pytest.mark.parametrize("form", ["xla", "native"])
+def test_constants_that_are_nan(form: str) -> None:
+    op = msops.Custom(of_constants, func_type="akg", compile_attrs={"lower": form})
+    np.testing.assert_array_equal(op(np.ones(1, np.float32)), [np.nan] * 10)
+
+
 @pytest.mark.parametrize(("name", "shape"), list(product(["whole", "rows"], SHAPES[:2])))
 def test_the_forms_give_a_nan_the_same_slope(name: str, shape: tuple[int, int]) -> None:
     x = with_nan(shape, "float32", 0.4)

@@ -143,6 +143,20 @@ def _truncated_quotient(a: int, b: int) -> int:
     return quotient if (a < 0) == (b < 0) else -quotient
 
 
+def _least(a: Any, b: Any) -> Any:
+    """Returns the lesser number, NaN if one is, where Python's `min` goes by their order."""
+    return a if a != a or a < b or _is_minus_zero(a, b) else b
+
+
+def _greatest(a: Any, b: Any) -> Any:
+    return a if a != a or a > b or _is_minus_zero(b, a) else b
+
+
+def _is_minus_zero(a: Any, b: Any) -> bool:
+    """Returns whether the first of equal numbers is -0: it is less than 0 for `min` and `max`."""
+    return bool(a == b == 0 and np.signbit(a))
+
+
 EXACT: dict[str, Callable[[Any, Any], Any]] = {
     "add": operator.add,
     "sub": operator.sub,
@@ -153,8 +167,8 @@ EXACT: dict[str, Callable[[Any, Any], Any]] = {
     "truncdiv": _truncated_quotient,
     "truncmod": lambda a, b: a - b * _truncated_quotient(a, b),
     "pow": operator.pow,
-    "min": min,
-    "max": max,
+    "min": _least,
+    "max": _greatest,
     "and": operator.and_,
     "or": operator.or_,
     "xor": operator.xor,
@@ -206,11 +220,6 @@ def _rounded(function: Callable[..., Value], dtype: str) -> Callable[..., Value]
 _FLOAT_BINARY: dict[str, Callable[[Value, Value], Value]] = {
     "floordiv": np.floor_divide,
     "mod": np.remainder,
-    "min": lambda a, b: a if a != a or a < b or _is_minus_zero(a, b) else b,
-    "max": lambda a, b: a if a != a or a > b or _is_minus_zero(b, a) else b,
+    "min": _least,
+    "max": _greatest,
 }
-
-
-def _is_minus_zero(a: Value, b: Value) -> bool:
-    """Returns whether the first of equal numbers is -0: it is less than 0 for `min` and `max`."""
-    return bool(a == b == 0 and np.signbit(a))
