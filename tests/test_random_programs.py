@@ -46,7 +46,9 @@ VALUES = [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(18
 GRADIENTS = [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(50)]
 STEP = 1e-6
 KNOWN_FAULTS = {
+    1325: "one term added to a 0 that XLA knows: 0 + -0 is -0 as XLA operations, 0 by the rules",
     2940: "float16: x / (-0.0 // s) is inf as XLA operations, -inf by the rules",
+    5059: "a search with >= keeps 0 where Python takes the -0 that it meets",
 }
 """Programs that fail, and why."""
 
