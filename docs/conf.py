@@ -56,6 +56,7 @@ html_logo = html_favicon = "_static/logo.svg"
 html_math_renderer = mathml.NAME
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(DOCS / "scorer.js")  # Sphinx looks in the working directory.
 html_copy_source = False
 html_show_sphinx = False
 copybutton_exclude = ".linenos, .gp, .go"

