@@ -399,8 +399,18 @@ BUILD_ERRORS: Rows = (
     ),
     (
         "c[0] = «n[0] / 2»",
-        "'/' of two int32 is ambiguous",
+        "'/' of an int32 and the number 2 is ambiguous",
         "Write // for the whole quotient, or convert: float32(n[0]) / 2.",
+    ),
+    (
+        "c[0] = «n[0] / 255.0»",
+        "'/' of an int32 and the number 255.0 is ambiguous",
+        "Write // for the whole quotient, or convert: float32(n[0]) / 255.0.",
+    ),
+    (
+        "c[0] = «n[0] / n[1]»",
+        "'/' of two int32 is ambiguous",
+        "Write // for the whole quotient, or convert: float32(n[0]) / float32(n[1]).",
     ),
     (
         "c[0] = «1 / 2»",

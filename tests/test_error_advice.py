@@ -157,6 +157,31 @@ CASES: list[tuple[Callable[[], Any], type[Exception], list[str]]] = [
         InferenceError,
         ["expected a tuple of 2 outputs, as out says", "per output, or fix out."],
     ),
+    (
+        lambda: msops.pyfunc(same, out=lambda x: (x.shape, x.dtype))(X),
+        InferenceTypeError,
+        ["or a tree of them; got ((3,), dtype('float32'))", "jax.ShapeDtypeStruct(x.shape,"],
+    ),
+    (
+        lambda: msops.pyfunc(same, out=((3,), np.float32)),
+        InferenceTypeError,
+        ["or a tree of them; got ((3,), <class 'numpy.float32'>)", "Write out=jax.Shape"],
+    ),
+    (
+        lambda: scales(attrs={"alpha": None}),
+        OpInfoError,
+        ["'alpha' its default or its type in attrs; got None", "attrs={'alpha': float} if"],
+    ),
+    (
+        lambda: msops.ffi("scales.cc:Scales", out=same, attrs={"alpha": None}),
+        OpInfoError,
+        ["'alpha' its default or its type in attrs; got None"],
+    ),
+    (
+        lambda: msops.pyfunc(keyword_only, out=same, attrs={"n": None}),
+        OpInfoError,
+        ["'n' its default or its type in attrs; got None"],
+    ),
 ]
 
 

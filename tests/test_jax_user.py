@@ -446,6 +446,12 @@ def test_wrong_attrs_are_refused(attrs: Any, error: type) -> None:
         msops.pyfunc(lambda x, *, alpha=1.0: x, out=VECTOR, attrs=attrs)
 
 
+def test_none_is_a_default_in_attrs_where_the_function_has_it() -> None:
+    op = msops.pyfunc(lambda x, *, y=None: x if y is None else x + y, out=VECTOR, attrs={"y": None})
+    assert (op(X) == X).all()
+    assert (op(X, y=1.0) == X + 1).all()
+
+
 def test_attributes_of_a_loop_kernel_are_its_parameters_with_a_default() -> None:
     @msops.kernel
     def scale(x, y, alpha=2.0):

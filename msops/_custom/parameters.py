@@ -16,7 +16,7 @@ from msops._op_info import (
     decode_text,
     is_attribute,
 )
-from msops.errors import ArgumentTypeError, ArgumentValueError
+from msops.errors import ArgumentTypeError, ArgumentValueError, OpInfoTypeError
 
 Parameter = inspect.Parameter
 
@@ -36,6 +36,7 @@ def read_attributes(
 
     Raises:
       ArgumentTypeError, ArgumentValueError: `attrs` is no dict of attributes of the kernel.
+      OpInfoTypeError: a value in it is neither a default nor a type.
     """
     if attrs is not None and not isinstance(attrs, Mapping):
         raise ArgumentTypeError.explained(
@@ -46,6 +47,7 @@ def read_attributes(
     parameters = () if signature is None else tuple(signature.parameters.values())
     given = dict(attrs or {})
     _check_names(given, signature, who)
+    _check_defaults(given, parameters, who)
     values: dict[str, Any] = {}
     for parameter in parameters:
         is_own = parameter.kind is Parameter.KEYWORD_ONLY or (
@@ -105,6 +107,19 @@ def _check_names(given: Mapping[str, Any], signature: inspect.Signature | None, 
             f"attrs has {unknown[0]!r}, and the kernel has the parameters {signature}",
             "Name the attributes as the kernel's parameters.",
         )
+
+
+def _check_defaults(given: Mapping[str, Any], parameters: Sequence[Parameter], who: str) -> None:
+    """Raises if None is to be a default that the kernel itself does not have."""
+    optional = {parameter.name for parameter in parameters if parameter.default is None}
+    for name, value in given.items():
+        if value is None and name not in optional:
+            raise OpInfoTypeError.explained(
+                who,
+                f"expected for attribute {name!r} its default or its type in attrs; got None",
+                f"Write attrs={{{name!r}: 0.5}}, or attrs={{{name!r}: float}} if a call must give "
+                "it.",
+            )
 
 
 def input_names(signature: inspect.Signature | None, infos: Sequence[OpInfo]) -> tuple[str, ...]:

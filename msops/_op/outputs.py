@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import dataclasses
 import operator
+import reprlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -151,7 +152,7 @@ def join_halves(
 def read_structs(tree: Any, in_order: bool, who: str, source: str) -> Outputs:
     """Returns what an op returns whose author described it by a tree."""
     leaves, structure = jax.tree.flatten(tree)
-    structs = tuple(_read_struct(leaf, who, source) for leaf in leaves)
+    structs = tuple(_read_struct(leaf, tree, who, source) for leaf in leaves)
     if in_order:
         for keys in _keys_of_dicts(tree):
             if keys != sorted(keys):
@@ -172,11 +173,13 @@ def read_structs(tree: Any, in_order: bool, who: str, source: str) -> Outputs:
 _OUT = ("out", "out")
 
 
-def _read_struct(leaf: Any, who: str, source: str) -> jax.ShapeDtypeStruct:
+def _read_struct(leaf: Any, tree: Any, who: str, source: str) -> jax.ShapeDtypeStruct:
     if not has_shape(leaf):
+        # A shape beside a dtype is a tree of numbers, too: its first would explain nothing.
         raise InferenceTypeError.explained(
             who,
-            f"expected from {source} a jax.ShapeDtypeStruct, or a tree of them; got {leaf!r}",
+            f"expected from {source} a jax.ShapeDtypeStruct, or a tree of them; got "
+            f"{reprlib.repr(tree)}",
             "Write out=jax.ShapeDtypeStruct((3,), jnp.float32), or "
             "out=lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype).",
         )

@@ -84,10 +84,11 @@ def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr)
     is_mixed = op == "div" and is_float(left.dtype) != is_float(right.dtype)
     for operand in (left, right):
         if not isinstance(operand, Const) and not is_mixed:
-            _check_domain(typing, node, op, operand.dtype, what)
+            _check_domain(typing, node, op, operand.dtype, (left, right))
     if op in _OF_FLOATS and is_float_beside_integer(left, right):
         _report_integer(typing, node, op, left, right)
     meet = typing.compare if op in operators.COMPARISONS else typing.agree
+    given = left, right
     left, right = meet(node, left, right, what)
     if op == "pow" and left.dtype in INTEGERS and _is_negative(right):
         raise typing.report.build_error(
@@ -97,7 +98,7 @@ def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr)
             _in_floats(typing, node),
         )
     if is_mixed:
-        _check_domain(typing, node, op, left.dtype, what)
+        _check_domain(typing, node, op, left.dtype, given)
     return Binary(op, left, right, result_dtype(op, left.dtype))
 
 
@@ -160,7 +161,7 @@ def _is_negative(exponent: Expr) -> bool:
 
 def _fold(typing: Typing, node: ast.AST, op: BinaryOp, left: Const, right: Const) -> Const | None:
     dtype = wider_literal(left.dtype, right.dtype)
-    _check_domain(typing, node, op, dtype, f"'{_SIGN_OF.get(op, op)}'")
+    _check_domain(typing, node, op, dtype, (left, right))
     if _has_width(dtype, left, right) and _is_defined(op, right):
         result = scalars.binary(op, dtype)(left.value, right.value)
         return Const(result, result_dtype(op, dtype))
@@ -217,13 +218,16 @@ def _least_bits(op: BinaryOp, left: Any, right: Any) -> int:
     return (length - 1) * right if op == "pow" else 0
 
 
-def _check_domain(typing: Typing, node: ast.AST, op: BinaryOp, dtype: str, what: str) -> None:
-    """Raises if an operation is not defined on a type."""
+def _check_domain(
+    typing: Typing, node: ast.AST, op: BinaryOp, dtype: str, operands: tuple[Expr, Expr]
+) -> None:
+    """Raises if an operation is not defined on the type in which it would compute."""
     domain = operators.BINARY[op][1]
+    what = f"'{_SIGN_OF.get(op, op)}'"
     if op == "div" and not is_float(dtype):
         raise typing.report.build_error(
             node,
-            f"'/' of two {dtype} is ambiguous",
+            f"'/' of {_named_both(dtype, operands)} is ambiguous",
             f"Write // for the whole quotient, or convert: {' / '.join(_as_floats(typing, node))}.",
         )
     if dtype == "bool" and op not in ("eq", "ne", "and", "or", "xor"):
@@ -236,6 +240,14 @@ def _check_domain(typing: Typing, node: ast.AST, op: BinaryOp, dtype: str, what:
         raise typing.report.build_error(
             node, f"{what} takes integers; got {dtype}", "Convert the operands by int32."
         )
+
+
+def _named_both(dtype: str, operands: tuple[Expr, Expr]) -> str:
+    """Returns the operands by name: a constant takes the type of the other."""
+    constants = [operand.value for operand in operands if isinstance(operand, Const)]
+    if len(constants) != 1:
+        return f"two {dtype}"
+    return f"{named(dtype)} and the number {constants[0]}"
 
 
 def unary(typing: Typing, node: ast.AST, op: UnaryOp, operand: Expr) -> Expr:
