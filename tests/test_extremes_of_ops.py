@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tbe_ops import run
 from test_extremes import PLACES, with_nan
 
 import msops
@@ -53,6 +54,51 @@ def test_operators_of_ascend_keep_nan_of_large_arrays(
     for place in PLACES:
         x = large(place)
         np.testing.assert_array_equal(np.ravel(op(x)), np.ravel(expected(x)))
+
+
+def _segments(extreme: Callable[..., Any]) -> Callable[[np.ndarray], np.ndarray]:
+    return lambda x: np.stack([extreme(x[segment::3], axis=0) for segment in range(3)])
+
+
+def _in_segments(name: str) -> Callable[..., Any]:
+    return lambda te, x: getattr(te, name)(x, [row % 3 for row in range(x.shape[0])], 3)
+
+
+TBE: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
+    "reduce_max of all": (lambda te, x: te.reduce_max(x, [0, 1]), lambda x: np.max(x)[None]),
+    "reduce_max": (lambda te, x: te.reduce_max(x, 1), lambda x: np.max(x, 1)),
+    "reduce_min of all": (lambda te, x: te.reduce_min(x, [0, 1]), lambda x: np.min(x)[None]),
+    "reduce_min": (
+        lambda te, x: te.reduce_min(x, 0, keepdims=True), lambda x: np.min(x, 0, keepdims=True)
+    ),
+    "vmax": (lambda te, x: te.vmax(x, te.vmuls(x, 2.0)), lambda x: np.maximum(x, 2 * x)),
+    "vmax, NaN second": (
+        lambda te, x: te.vmax(te.broadcast(0.5, x.shape, x.dtype), x),
+        lambda x: np.maximum(x, 0.5),
+    ),
+    "vmin": (lambda te, x: te.vmin(x, te.vmuls(x, 2.0)), lambda x: np.minimum(x, 2 * x)),
+    "vmin, NaN second": (
+        lambda te, x: te.vmin(te.broadcast(0.5, x.shape, x.dtype), x),
+        lambda x: np.minimum(x, 0.5),
+    ),
+    "vmaxs": (lambda te, x: te.vmaxs(x, 0.5), lambda x: np.maximum(x, 0.5)),
+    "vmins": (lambda te, x: te.vmins(x, 0.5), lambda x: np.minimum(x, 0.5)),
+    "vrelu": (lambda te, x: te.vrelu(x), lambda x: np.maximum(x, 0)),
+    "unsorted_segment_max": (_in_segments("unsorted_segment_max"), _segments(np.max)),
+    "unsorted_segment_min": (_in_segments("unsorted_segment_min"), _segments(np.min)),
+}  # fmt: skip
+"""A function of TBE's DSL, and the same of numpy."""
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+@pytest.mark.parametrize("shape", [(7, 8), (70, 80)], ids=["few", "many"])
+@pytest.mark.parametrize("name", TBE)
+def test_functions_of_tbe_keep_nan(name: str, shape: tuple[int, int], dtype: str) -> None:
+    function, expected = TBE[name]
+    for place in PLACES:
+        x = with_nan(shape, dtype, place)
+        want = expected(x)
+        np.testing.assert_array_equal(run(function, x, like=want), want)
 
 
 # Modules whose `max` and `min` are those of numpy arrays on the host.
