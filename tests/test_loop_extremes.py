@@ -14,6 +14,9 @@ from loop_ir import build_jax as build
 from loop_native import build_together, call, prepared, printed
 from quick_cases import in_turn
 
+from msops import ops
+from msops.lang import output_tensor
+
 
 @pytest.fixture(autouse=True)
 def x64() -> Any:
@@ -75,3 +78,69 @@ def test_nan_is_the_extreme_of_what_it_is_among(op: str, tmp_path: Path) -> None
             np.testing.assert_array_equal(raised(kernel)(a), expected, source.text)
             (got,) = call(library, prepared_kernel, source, [a])
             np.testing.assert_array_equal(got, expected, source.text)
+
+
+SPECIAL = np.array([0.0, -0.0, 1.0, -1.0, np.nan, -np.nan, np.inf, -np.inf])
+
+
+def zero_rule(op: str, a: Any, b: Any) -> Any:
+    """Returns numpy's extremes, but for its zeros: -0 is less than 0."""
+    extreme, joined = {
+        "max": (np.maximum, np.logical_and), "min": (np.minimum, np.logical_or)
+    }[op]  # fmt: skip
+    signed = np.where(joined(np.signbit(a), np.signbit(b)), -0.0, 0.0)
+    return np.where((a == 0) & (b == 0), signed, extreme(a, b))
+
+
+def assert_same_with_zeros(got: Any, want: Any) -> None:
+    got = np.asarray(got).astype("f8")
+    np.testing.assert_array_equal(got, want)
+    is_number = ~np.isnan(want)
+    np.testing.assert_array_equal(np.signbit(got)[is_number], np.signbit(want)[is_number])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_zeros_beside_a_constant(dtype: str, tmp_path: Path) -> None:
+    x = np.resize(SPECIAL, 64).astype(jnp.dtype(dtype))
+    wide = x.astype("f8")
+    stores: list[str] = []
+    wanted: list[np.ndarray] = []
+    for op in ("max", "min"):
+        for constant in (0.0, -0.0, 1.0):
+            number = f"{constant}:{dtype}"
+            for pair in (f"x[i], {number}", f"{number}, x[i]"):
+                stores.append(f"y[{len(stores)}, i] = {op}({pair})")
+                wanted.append(zero_rule(op, wide, constant))
+    kernel = parse_kernel(f"""kernel k(x: {dtype}[64]) -> (y) {{
+      buffer y: {dtype}[{len(stores)}, 64]
+      parallel i in 0 .. 64 {{ {" ".join(stores)} }}
+    }}""")
+    arranged = prepared(kernel)
+    source = printed(arranged, 0)
+    (in_c,) = call(build_together(tmp_path, [source]), arranged, source, [x])
+    for result in (in_c, *interpret(kernel, [x]), jax.jit(raised(kernel))(x)):
+        assert_same_with_zeros(result, np.stack(wanted))
+
+
+def both(a: Any, b: Any) -> Any:
+    high = output_tensor(a.shape, a.dtype)
+    low = output_tensor(a.shape, a.dtype)
+    for i in range(a.shape[0]):
+        high[i] = max(a[i], b[i])
+        low[i] = min(a[i], b[i])
+    return high, low
+
+
+def test_zeros_of_two_variables_but_for_c() -> None:
+    a, b = map(np.ravel, np.meshgrid(SPECIAL, SPECIAL))
+    kernel = parse_kernel("""kernel k(a: float64[64], b: float64[64]) -> (high, low) {
+      buffer high: float64[64]
+      buffer low: float64[64]
+      parallel i in 0 .. 64 { high[i] = max(a[i], b[i]) low[i] = min(a[i], b[i]) }
+    }""")
+    wanted = zero_rule("max", a, b), zero_rule("min", a, b)
+    in_python = ops.kernel(both)(a, b)
+    in_xla = jax.jit(build(to_raised(kernel)))(a, b)
+    for results in (in_python, in_xla, interpret(kernel, [a, b])):
+        for result, want in zip(results, wanted, strict=True):
+            assert_same_with_zeros(result, want)

@@ -285,11 +285,15 @@ class Values:
         if op in (*COMPARISONS, *LOGICAL, "and", "or", "xor"):
             return f"({left} {SIGNS[op]} {right})"
         if is_float(dtype):
-            if op in ("min", "max") and isinstance(expr.right, Const):
+            sides = (expr.left, expr.right)
+            if op in ("min", "max") and any(isinstance(side, Const) for side in sides):
                 # A compiler knows that a constant is not NaN, which is tested of the first operand.
-                left, right = right, left
+                # Of two zeros the instruction gives the second one: for a minimum -0.
+                is_first = not (op == "min" and any(_is_zero(side, -1) for side in sides))
+                if isinstance(expr.right, Const) == is_first:
+                    left, right = right, left
             text = self._float_binary(op, left, right, computed(dtype))
-            if op == "max" and any(map(_is_zero, (expr.left, expr.right))):
+            if op == "max" and any(_is_zero(side, 1) for side in sides):
                 # The instruction gives -0 for it; other zeros are left as they come.
                 text = f"({text} + {self.constant(0.0, computed(dtype))})"
             return self.rounded(text, dtype)
@@ -709,5 +713,6 @@ def _is_call(part: Expr) -> bool:
     return False
 
 
-def _is_zero(expr: Expr) -> bool:
-    return isinstance(expr, Const) and expr.value == 0 and not math.copysign(1, expr.value) < 0
+def _is_zero(expr: Expr, sign: int) -> bool:
+    """Returns whether a float is 0, for the sign 1, or -0, for -1."""
+    return isinstance(expr, Const) and expr.value == 0 and math.copysign(1, expr.value) == sign
