@@ -166,7 +166,13 @@ def test_gradient_by_bprop(library: Path) -> None:
     op = normaliser(library, bprop=bprop)
     found = jax.grad(lambda x: (op(x) ** 3).sum())(X)
     np.testing.assert_allclose(found, jax.grad(lambda x: (expected(x) ** 3).sum())(X), rtol=1e-5)
-    opcheck(op, X)
+
+
+def test_opcheck(library: Path) -> None:
+    report = opcheck(normaliser(library), X)
+    assert report.ok
+    assert report["own symbols"].verdict == report["vmap"].verdict == "passed"
+    assert "a handler of XLA" in report["memory bounds"].summary
 
 
 @pytest.mark.parametrize("stateful", [True, "ordered"])
@@ -194,6 +200,32 @@ def test_export_and_pickle(library: Path) -> None:
     )
     again = pickle.loads(pickle.dumps(op))
     np.testing.assert_array_equal(again(X, eps=2), op(X, eps=2))
+
+
+@pytest.mark.parametrize(
+    ("default", "text"),
+    [
+        (["x"], r"got \('x',\)"),
+        ([True], r"got \(True,\)"),
+        (np.array([True]), r"got \(True,\)"),
+        (np.float16(1), "got float16"),
+        (np.array([1], np.float16), "got float16"),
+        (np.array([1, 2], object), "got object"),
+        (np.number, "got number"),
+        (np.uint64(2**63), "got 9223372036854775808"),
+        (np.array([2**64 - 1], np.uint64), "got 18446744073709551615"),
+    ],
+)
+def test_attributes_that_no_handler_can_read(library: Path, default: Any, text: str) -> None:
+    with pytest.raises(errors.ArgumentValueError, match=text):
+        msops.ffi(f"{library}:Normalise_", out=like, attrs={"eps": default})(X)
+
+
+def test_a_number_beyond_the_range_of_its_dtype(library: Path) -> None:
+    op = normaliser(library)
+    with pytest.raises(errors.ArgumentValueError, match=r"dtype float32; got 1e\+300"):
+        op(X, eps=1e300)
+    assert np.isnan(op(X, eps=np.nan)).all()
 
 
 @pytest.mark.parametrize("wrap", [lambda op: op, jax.jit])

@@ -278,7 +278,7 @@ def _of_plain(check: str, subject: Subject) -> Finding:
         return passed(check, "no error")
     if check == "inputs unchanged":
         return transformations.check_inputs(subject)
-    what = {"pyfunc": "a Python function", "aot": "code for a GPU"}.get(
+    what = {"pyfunc": "a Python function", "aot": "code for a GPU", "ffi": "a handler of XLA"}.get(
         subject.func_type, "operations of XLA's"
     )
     return skipped(check, f"the kernel is {what}")

@@ -57,7 +57,7 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
     """Checks that no value of a number crashes a kernel, or keeps it from ending."""
     check = "values"
     if _is_of_xla(subject):
-        return skipped(check, "the kernel is operations of XLA's")
+        return skipped(check, "the kernel runs in programs of XLA alone")
     with warnings.catch_warnings():  # NumPy's, of a Python function
         warnings.simplefilter("ignore")
         trials = list(try_out(subject, dict(_revalued(subject)), is_safe))

@@ -20,7 +20,7 @@ from msops._backends.aot import backend as aot
 from msops._base.building import Build, SourceText
 from msops._base.dtypes import as_dtype
 from msops._calls.host_function import HostFunction
-from msops._calls.library_call import LibraryCall
+from msops._calls.library_call import ForeignCall, LibraryCall
 from msops._calls.python_call import PythonCall
 from msops._custom.custom import Custom
 from msops._face.tensor import read_arguments
@@ -41,6 +41,11 @@ def _files(sources: Path | SourceText | tuple[Path, ...]) -> tuple[Path, ...]:
     if isinstance(sources, SourceText):
         return (Path(sources.file_name),)
     return sources if isinstance(sources, tuple) else (sources,)
+
+
+def _of_kernel(call: ProcessCall | None) -> LibraryCall | None:
+    """Returns a call that runs without XLA, too, whose frame a handler of its FFI needs."""
+    return call if isinstance(call, LibraryCall) and not isinstance(call, ForeignCall) else None
 
 
 class Subject:
@@ -131,10 +136,15 @@ class Subject:
         """What its backend calls or compiles."""
         return self.definition.kernel
 
+    @property
+    def library(self) -> Library | None:
+        """The library for the CPU that the kernel is in, if it is in one."""
+        call = self._process_call(self.flat)
+        return call.library if isinstance(call, LibraryCall) else None
+
     def native(self, flat: Sequence[Any] | None = None) -> LibraryCall | None:
-        """Returns the call into a library that the op becomes on the CPU, if it becomes one."""
-        call = self._process_call(self.flat if flat is None else flat)
-        return call if isinstance(call, LibraryCall) else None
+        """Returns the call of a kernel in a library that the op becomes on the CPU, if it does."""
+        return _of_kernel(self._process_call(self.flat if flat is None else flat))
 
     def request(self, flat: Sequence[Any]) -> Request:
         """Returns what a backend is asked for on the CPU."""
@@ -151,8 +161,8 @@ class Subject:
     def job(self, flat: Sequence[Any] | None = None, kernel: Hashable | None = None) -> Job | None:
         """Returns a run of the kernel, or of another, if it is in a library for the CPU."""
         inputs = tuple(self.flat if flat is None else flat)
-        call = self._process_call(inputs, kernel)
-        if not isinstance(call, LibraryCall):
+        call = _of_kernel(self._process_call(inputs, kernel))
+        if call is None:
             return None
         return Job(call, inputs, self.outputs(inputs).structs, self._limit_s)
 
