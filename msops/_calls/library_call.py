@@ -134,15 +134,25 @@ class ForeignCall(LibraryCall):
             return value
         kind = dtypes.get(name)
         try:
-            array = np.array(value, kind)
-        except (OverflowError, TypeError, ValueError) as error:
+            with np.errstate(over="raise"):
+                array = np.array(value, kind)
+        except (FloatingPointError, OverflowError, TypeError, ValueError) as error:
             raise ArgumentValueError.explained(
                 f"Custom '{self.op}'",
                 f"expected for attribute {name!r} a value of dtype {kind or 'int64 or float64'}; "
                 f"got {value!r}",
                 "Its default in attrs says the dtype: np.int64(0) for whole numbers.",
             ) from error
-        return array if isinstance(value, tuple) else array[()]
+        if not isinstance(value, tuple):
+            return array[()]
+        if array.dtype.kind not in "iuf":
+            raise ArgumentValueError.explained(
+                f"Custom '{self.op}'",
+                f"expected for attribute {name!r} a list of numbers; got {value!r}",
+                "XLA's FFI has no lists of text or bool: pass np.array([1, 0], np.int8), or a text "
+                "that the handler splits.",
+            )
+        return array
 
 
 def infer_shapes(
