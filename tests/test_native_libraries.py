@@ -19,6 +19,7 @@ from native_harness import (
     register,
     run,
 )
+from toolchain import resolve, returns, write
 
 import msops
 
@@ -81,6 +82,20 @@ def test_an_unknown_hash_lists_the_folders_searched_and_the_files_refused(tmp_pa
     msops.register_ffi_targets()
     with pytest.raises(RuntimeError, match="MSOPS_LIBRARY_PATH is not set, or empty"):
         native.open_library("ab" * 32)
+
+
+def test_a_folder_of_the_cache_may_be_named_as_an_error_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "cache"))
+    built = resolve(write(tmp_path / "kernel.cc", returns(63)), "test")
+    monkeypatch.delenv("MSOPS_LIBRARY_PATH", raising=False)
+    msops.register_ffi_targets()
+    with pytest.raises(RuntimeError, match="expected to find it by its hash") as caught:
+        native.open_library(built.hash)
+    assert "the folder there that has the hash as its name" in str(caught.value)
+    monkeypatch.setenv("MSOPS_LIBRARY_PATH", str(built.path.parent))
+    assert built.path.parent.name == built.hash
+    msops.register_ffi_targets()
+    native.open_library(built.hash)
 
 
 def test_libraries_with_equal_symbols_do_not_meet(tmp_path):
@@ -212,6 +227,9 @@ def test_registrations_list_types_before_the_targets_that_use_them():
         ("cpu", "msops_pyfunc"),
         ("cpu", "msops_runner"),
         ("cpu", "msops_indices"),
+        ("cpu", "msops_ffi"),
+        ("CUDA", "msops_ffi"),
+        ("ROCM", "msops_ffi"),
         ("CUDA", "msops_aot"),
         ("ROCM", "msops_aot"),
         ("CUDA", "msops_loops_cuda"),

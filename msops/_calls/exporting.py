@@ -111,5 +111,11 @@ def register_ffi_targets(platform: str = "cpu", modules: Iterable[str | ModuleTy
             except MsopsError as error:
                 warn_once(_log, str(error))
                 searched.append(f"refused {path}: {error}")
-    native_module().note_search(searched or ["MSOPS_LIBRARY_PATH is not set, or empty"])
+    searched = searched or ["MSOPS_LIBRARY_PATH is not set, or empty"]
+    # To index a cache of a thousand libraries takes a second, which most processes need not pay.
+    searched.append(
+        "not looked in this machine's cache, which `msops cache ls` lists; MSOPS_LIBRARY_PATH may "
+        "name the folder there that has the hash as its name"
+    )
+    native_module().note_search(searched)
     return register_targets(platform)
