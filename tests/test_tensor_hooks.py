@@ -7,7 +7,7 @@ import pytest
 from extension_modules import extension
 
 import msops as ms
-from msops.errors import ArgumentTypeError
+from msops.errors import ArgumentTypeError, GradientTypeError, GradientValueError
 
 
 @pytest.fixture(params=["PYNATIVE_MODE", "GRAPH_MODE"])
@@ -91,3 +91,23 @@ def test_what_cannot_be_hooked():
         ms.Tensor(1.0).register_hook(3)
     with pytest.raises(ArgumentTypeError, match="expected a Tensor of floats; got Int64"):
         ms.Tensor(1).register_hook(lambda dx: dx)
+
+
+@pytest.mark.parametrize(
+    ("hook", "kind"),
+    [
+        (lambda dy: dy[:2], GradientValueError),
+        (lambda dy: dy.sum(), GradientValueError),
+        (lambda dy: 2.0, GradientTypeError),
+        (lambda dy: (dy,), GradientTypeError),
+        (lambda dy: np.ones(3, np.float32), GradientTypeError),
+    ],
+)
+def test_what_a_hook_may_not_return(hook, kind):
+    def function(x):
+        y = x * 2
+        y.register_hook(hook)
+        return y
+
+    with pytest.raises(kind, match="expected"):
+        ms.grad(function)(ms.Tensor([1.0, 2.0, 3.0]))

@@ -13,6 +13,8 @@ from typing import Any
 
 import jax
 
+from msops.errors import GradientTypeError, GradientValueError
+
 Hook = Callable[[Any], Any]
 
 _NUMBERS = itertools.count()
@@ -39,6 +41,12 @@ class HookHandle:
           gradient: a Tensor.
         """
         answer = None if self._hook is None else self._hook(gradient)
+        if not (answer is None or isinstance(answer, (type(gradient), jax.Array))):
+            raise GradientTypeError.explained(
+                "Tensor.register_hook",
+                f"expected of the hook a Tensor or None; got {type(answer).__name__}",
+                "Return the gradient that takes the place of the one it got.",
+            )
         return gradient if answer is None else answer
 
 
@@ -86,11 +94,19 @@ def hooked_together(
     def backward(_: None, gradients: tuple[Any, ...]) -> tuple[Any, ...]:
         with jax.enable_x64(True):
             results = transform(gradients)
-        return tuple(
-            jax.numpy.broadcast_to(result, gradient.shape).astype(gradient.dtype)
-            for result, gradient in zip(results, gradients, strict=True)
-        )
+        return tuple(map(_fitted, results, gradients))
 
     identity.defvjp(forward, backward)
     found: Sequence[Any] = identity(*values)
     return found
+
+
+def _fitted(result: Any, gradient: Any) -> Any:
+    """Returns what took a gradient's place in its dtype; raises if it is of another shape."""
+    if result.shape != gradient.shape:
+        raise GradientValueError.explained(
+            "a backward hook",
+            f"expected a gradient of shape {gradient.shape}; got {result.shape}",
+            "Return it in the shape of the gradient that the hook gets.",
+        )
+    return result.astype(gradient.dtype)
