@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import msops as ms
-from msops.errors import ArgumentValueError, GradientTypeError
+from msops.common._grad_function import _Function
+from msops.errors import ArgumentTypeError, ArgumentValueError, GradientTypeError
 
 X = jnp.array([0.5, -1.5, 2.0], jnp.float32)
 Y = jnp.array([3.0, 0.25, -1.0], jnp.float32)
@@ -148,3 +149,45 @@ def test_forward_mode_of_an_operator_with_a_bprop_alone():
     without = ms.Custom(np.sin, lambda x: x, lambda x: x)
     with pytest.raises(GradientTypeError, match="it is being differentiated, and has no bprop"):
         ms.jvp(without, X, Y)
+
+
+class Cube(_Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x**3
+
+    @staticmethod
+    def backward(ctx, dout):
+        return 3 * ctx.saved_tensors[0] ** 2 * dout
+
+
+def hooked_cube(x):
+    y = x**3
+    y.register_hook(lambda dy: None)
+    return y
+
+
+@pytest.mark.parametrize("function", [Cube.apply, hooked_cube])
+def test_forward_mode_of_a_function_with_a_backward_alone(function):
+    x = ms.Tensor(X)
+    value, derivative = ms.jvp(function, x, ms.Tensor(2 * X))
+    np.testing.assert_allclose(value.asnumpy(), X**3, rtol=1e-6)
+    np.testing.assert_allclose(derivative.asnumpy(), 6 * X**3, rtol=1e-6)
+    np.testing.assert_allclose(ms.jacfwd(function)(x).asnumpy(), np.diag(3 * X**2), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("call", "kind"),
+    [
+        (lambda f, x: ms.jvp(f, x, x[:2]), ArgumentValueError),
+        (lambda f, x: ms.jvp(f, x, x.astype(ms.float16)), ArgumentTypeError),
+        (lambda f, x: ms.jvp(f, ms.Tensor([1, 2]), ms.Tensor([1, 2])), GradientTypeError),
+        (lambda f, x: ms.jacrev(f)(ms.Tensor([1, 2])), GradientTypeError),
+        (lambda f, x: ms.jacfwd(f)(ms.Tensor([1, 2])), GradientTypeError),
+        (lambda f, x: ms.jacrev(f, ())(x), ArgumentValueError),
+    ],
+)
+def test_what_has_no_derivative(call, kind):
+    with pytest.raises(kind, match="expected"):
+        call(lambda x: x * x, ms.Tensor(X))

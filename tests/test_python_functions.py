@@ -211,6 +211,21 @@ def test_a_tensor_from_around_forward_is_refused_while_it_is_differentiated():
     with pytest.raises(ArgumentTypeError, match="forward uses a Tensor from around it"):
         ms.grad(function)(ms.Tensor(X))
 
+    def late(x):
+        class Takes(_Function):
+            @staticmethod
+            def forward(ctx, y):
+                return y * 1
+
+            @staticmethod
+            def backward(ctx, dout):
+                return dout * x
+
+        return Takes.apply(x * 2)
+
+    with pytest.raises(ArgumentTypeError, match="backward uses a Tensor from around it"):
+        ms.grad(late)(ms.Tensor(X))
+
 
 def test_more_gradients_than_arguments_are_refused():
     # MindSpore reads past its own list there, and raises RuntimeError or nothing.

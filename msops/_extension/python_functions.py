@@ -277,11 +277,7 @@ class _Call:
         try:
             result = self.run(ctx, jax.tree.unflatten(self._structure, leaves))
         except jax.errors.UnexpectedTracerError as error:
-            raise ArgumentTypeError.explained(
-                self._cls.__name__,
-                "forward uses a Tensor from around it, whose gradient is being computed",
-                "Pass it as an argument of apply, or ops.stop_gradient of it.",
-            ) from error
+            raise self._of_closure("forward") from error
         known = {id(tensor): handle for handle, tensor in inputs.items()}
 
         def handle_of(tensor: Any) -> Handle:
@@ -321,6 +317,13 @@ class _Call:
             )
         return tuple(outputs), saved, dirty, constant + inner, ctx.materialize_grads, data
 
+    def _of_closure(self, what: str) -> ArgumentTypeError:
+        return ArgumentTypeError.explained(
+            self._cls.__name__,
+            f"{what} uses a Tensor from around it, whose gradient is being computed",
+            "Pass it as an argument of apply, or ops.stop_gradient of it.",
+        )
+
     def _run_backward(
         self,
         ctx: _Function,
@@ -336,7 +339,10 @@ class _Call:
             self._tensor(gradients[entry.number]) if _is_output(entry) else None
             for entry in _entries(self._result)
         ]
-        answer = self._cls.backward(ctx, *douts)
+        try:
+            answer = self._cls.backward(ctx, *douts)
+        except jax.errors.UnexpectedTracerError as error:
+            raise self._of_closure("backward") from error
         entries = list(answer) if isinstance(answer, tuple) else [answer]
         while len(entries) > len(self._is_tensor) and entries[-1] is None:
             entries.pop()

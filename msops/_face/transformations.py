@@ -169,7 +169,8 @@ def jvp(fn: Function, inputs: Any, v: Any, has_aux: bool = False) -> Any:
       (results, derivatives), with `has_aux` (result, derivative, aux).
 
     Raises:
-      ArgumentTypeError, ArgumentValueError: an argument is of a wrong type or number.
+      ArgumentTypeError, ArgumentValueError: an argument is of a wrong type, shape or number.
+      GradientTypeError: an input has no derivative.
       GradientValueError: has_aux with one output.
 
     Source: MindSpore 2.10.0, mindspore/ops/function/grad/grad_func.py, jvp.
@@ -186,7 +187,37 @@ def jvp(fn: Function, inputs: Any, v: Any, has_aux: bool = False) -> Any:
     function = _OnArrays("jvp", fn, primals, has_aux)
     with function.scope():
         given = unwrap(primals), unwrap(tangents)
+        _check_directions(*given)
         return function.back(call_compiled(lambda: _push_forward(function.run, *given, has_aux)))
+
+
+def _check_directions(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> None:
+    for position, (primal, tangent) in enumerate(zip(primals, tangents, strict=True)):
+        _check_float("jvp", position, primal)
+        if primal.shape != tangent.shape or primal.dtype != tangent.dtype:
+            kind = ArgumentValueError if primal.shape != tangent.shape else ArgumentTypeError
+            raise kind.explained(
+                "jvp",
+                f"expected for v {position} {primal.dtype}{list(primal.shape)}, as the input; got "
+                f"{tangent.dtype}{list(tangent.shape)}",
+                "Give each direction the shape and dtype of its input.",
+            )
+
+
+def _check_float(who: str, position: int, arrays: Any) -> None:
+    """Raises GradientTypeError unless JAX differentiates by arrays, or by a number of Python."""
+    for entry in jax.tree.leaves(arrays):
+        if not jnp.issubdtype(dtype := jnp.result_type(entry), jnp.inexact):
+            raise GradientTypeError.explained(
+                who,
+                f"argument {position} has no derivative: expected floats, got {dtype}",
+                "Cast it to a float dtype, or do not differentiate by it.",
+            )
+
+
+def _lacks_forward_rule(error: TypeError) -> bool:
+    # The latter is what JAX raises for a function with a backward alone, such as a hook's.
+    return isinstance(error, GradientTypeError) or "to a custom_vjp function" in str(error)
 
 
 def _push_forward(
@@ -194,7 +225,9 @@ def _push_forward(
 ) -> Any:
     try:
         return jax.jvp(function, primals, tangents, has_aux=has_aux)
-    except GradientTypeError:
+    except TypeError as error:
+        if not _lacks_forward_rule(error):
+            raise
         # An operator without a forward rule. The pull-back is linear: its transpose pushes forward.
         differentiate: Any = jax.vjp
         result, pull_back, *aux = differentiate(function, *primals, has_aux=has_aux)
@@ -259,7 +292,7 @@ def _jacobian(
 
     def jacobian(*args: Any) -> Any:
         positions = as_positions(who, grad_position)
-        if max(positions) >= len(args) or len(set(positions)) < len(positions):
+        if not 0 <= max(positions, default=-1) < len(args) or len(set(positions)) < len(positions):
             raise ArgumentValueError.explained(
                 who,
                 f"expected positions of {len(args)} arguments, each once; got {grad_position!r}",
@@ -268,6 +301,8 @@ def _jacobian(
         function = _OnArrays(who, fn, args, has_aux)
         argnums = positions[0] if len(positions) == 1 else positions
         with function.scope():
+            for position in positions:
+                _check_float(who, position, unwrap(args[position]))
             whole = transformation(function.run, argnums, has_aux=has_aux)
             return function.back(call_compiled(lambda: whole(*unwrap(args))))
 
@@ -292,6 +327,7 @@ def jacrev(
 
     Raises:
       ArgumentTypeError, ArgumentValueError: an argument, or (at the call) a position is wrong.
+      GradientTypeError: (at the call) an argument has no derivative.
 
     Source: MindSpore 2.10.0, mindspore/ops/function/grad/grad_func.py, jacrev.
     """
@@ -313,7 +349,9 @@ def jacfwd(
         def whole(*arrays: Any) -> Any:
             try:
                 return jax.jacfwd(function, *argnums, **options)(*arrays)
-            except GradientTypeError:
+            except TypeError as error:
+                if not _lacks_forward_rule(error):
+                    raise
                 return jax.jacrev(function, *argnums, **options)(*arrays)
 
         return whole
