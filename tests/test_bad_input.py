@@ -139,20 +139,20 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: Custom(SOME_FUNCTION, first, first, func_type=object()),
         errors.ArgumentTypeError,
         "Custom 'sin': expected a str for func_type; got object.\n"
-        "Pass one of 'aicpu', 'akg', 'aot', 'hybrid', 'pyfunc', 'tbe', or leave it out.",
+        "Pass one of 'aicpu', 'akg', 'aot', 'ffi', 'hybrid', 'pyfunc', 'tbe', or leave it out.",
     ),
     "unknown func_type": (
         lambda: Custom(SOME_FUNCTION, first, first, func_type="fortran"),
         errors.ArgumentValueError,
-        "Custom 'sin': expected func_type to be one of 'aicpu', 'akg', 'aot', 'hybrid', "
-        "'pyfunc', 'tbe'; got 'fortran'.\n"
+        "Custom 'sin': expected func_type to be one of 'aicpu', 'akg', 'aot', 'ffi', "
+        "'hybrid', 'pyfunc', 'tbe'; got 'fortran'.\n"
         "Pass one of these, or leave func_type out: a str func is aot, a function pyfunc.",
     ),
     "func_type of a later version": (
         lambda: Custom(SOME_FUNCTION, first, first, func_type="julia"),
         errors.BackendError,
         "Custom 'sin': func_type 'julia' is not in this version of msops.\n"
-        "Write the kernel as one of 'aicpu', 'akg', 'aot', 'hybrid', 'pyfunc', 'tbe'.",
+        "Write the kernel as one of 'aicpu', 'akg', 'aot', 'ffi', 'hybrid', 'pyfunc', 'tbe'.",
     ),
     "option of wrong type": (
         lambda: Custom(SOME_FUNCTION, first, first, stateful="no"),
@@ -828,6 +828,7 @@ _FUNCTIONS = {
     "aicpu": f"{KERNELS}/float_ops.cc",
     "akg": multiply,
     "aot": f"{KERNELS}/float_ops.cc:Multiply",
+    "ffi": f"{KERNELS}/float_ops.cc:Multiply",
     "hybrid": ops.kernel(multiply),
     "pyfunc": np.multiply,
     "tbe": multiply,

@@ -115,14 +115,14 @@ class Custom(Generic[P, R]):
         differentiated in both modes and to any order.
       reg_info: op info (`CustomRegOp`): a dict, its JSON text, or a list of them, one per target.
         Overrides the decorator `custom_info_register`.
-      stateful: aicpu, aot, pyfunc: the kernel has side effects or draws unseeded random numbers.
-        Equal calls are not merged and unused calls are not removed. An error inside
+      stateful: aicpu, aot, ffi, pyfunc: the kernel has side effects or draws unseeded random
+        numbers. Equal calls are not merged and unused calls are not removed. An error inside
         `jax.checkpoint`. With "ordered" calls also run in the order of the program, those of other
         such ops and of ``io_callback(ordered=True)`` among them; else those of one program that do
         not depend on each other run in any order. An error inside `jax.vmap` and in programs for
         several devices.
-      reentrant: aicpu, aot: False if the kernel may not run in two threads at once. Calls into its
-        library then run one at a time.
+      reentrant: aicpu, aot, ffi: False if the kernel may not run in two threads at once. Calls into
+        its library then run one at a time.
       vmap: how the kernel batches under `jax.vmap`. None: akg, hybrid and tbe kernels are rewritten
         for a leading axis, others are "sequential", called once per element. "expand_dims" and
         "broadcast_all" call it once, with a leading axis in every input and output; with
@@ -136,13 +136,13 @@ class Custom(Generic[P, R]):
         with its structure; None means no tangent. `primals` and `tangents` have one entry per
         argument of the call; the tangent of an attribute or integer is None. Without a `bprop`,
         reverse mode is the transpose of this rule, which must then be JAX code.
-      inplace: aicpu, akg, aot, hybrid, pyfunc: ``{0: 0}`` writes output 0 into the buffer of input
-        0. The kernel receives that buffer as both arrays, with the values of the input; a Python
-        function may write to it and return it. If the program still needs the input, XLA copies it
-        first; if the input is donated (``donate_argnums``) or an intermediate result, nothing is
-        copied. Both must have the same shape and dtype. The loops of akg and hybrid must write to
-        their parameter and return it: for an array of their own the compiler chooses the order of
-        reads and writes. tbe kernels have no buffers; XLA reuses donated ones by itself.
+      inplace: aicpu, akg, aot, ffi, hybrid, pyfunc: ``{0: 0}`` writes output 0 into the buffer of
+        input 0. The kernel receives that buffer as both arrays, with the values of the input; a
+        Python function may write to it and return it. If the program still needs the input, XLA
+        copies it first; if the input is donated (``donate_argnums``) or an intermediate result,
+        nothing is copied. Both must have the same shape and dtype. The loops of akg and hybrid must
+        write to their parameter and return it: for an array of their own the compiler chooses the
+        order of reads and writes. tbe kernels have no buffers; XLA reuses donated ones by itself.
       sharding: which dimensions may be divided over devices, by names as in `numpy.einsum`:
         ``"b i, i -> b i"``, for the flat list of inputs. Dimensions with the same name have the
         same size and are divided together: a device with a part of `b` has that part of every
@@ -159,14 +159,14 @@ class Custom(Generic[P, R]):
         the largest shape. A result is in the corner of its array, and the rest is zero. One more
         output, int32 of shape [outputs, highest rank], has the true shapes, one row each, padded
         with ones.
-      host: aot: on a GPU, run the CPU kernel on the host with a copy of the arrays each way.
+      host: aot, ffi: on a GPU, run the CPU kernel on the host with a copy of the arrays each way.
       cxx11_abi: aot: the ``_GLIBCXX_USE_CXX11_ABI`` that the library was built with, if its imports
         do not show it.
       compile_attrs: akg and hybrid: ``{"lower": "xla"}`` or ``{"lower": "native"}`` overrides the
         choice that msops makes by estimated costs: operations that XLA fuses, or C (CUDA on a GPU).
         pyfunc: ``{"lower": "callback"}`` uses `jax.pure_callback` on the CPU too.
-      build: aot, aicpu: how a source is compiled and linked: further sources, folders of headers,
-        flags and libraries, as a `Build`.
+      build: aicpu, aot, ffi: how a source is compiled and linked: further sources, folders of
+        headers, flags and libraries, as a `Build`.
 
     Raises:
       ArgumentTypeError, ArgumentValueError: an argument cannot be used.
