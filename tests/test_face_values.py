@@ -192,6 +192,17 @@ def test_gather_of_an_index_out_of_range_is_an_error(indices, outside):
         ops.gather(jnp.arange(3.0), np.asarray(indices.asnumpy()), 0)
 
 
+@pytest.mark.parametrize(
+    "function",
+    [lambda x, i: ops.gather(x, i, 0), lambda x, i: x[i], lambda x, i: x.__setitem__(i, 1.0)],
+)
+def test_an_index_of_an_axis_without_elements_is_an_error(function):
+    empty = Tensor(np.zeros((0, 2), np.float32))
+    for call in (function, ms.jit(function)):
+        with pytest.raises((IndexError, KernelError), match=r"extent (is )?0|from 0 to -1"):
+            call(empty, i32(0, 1))
+
+
 def test_false_times_infinity_is_nan_in_programs_too(mode):
     flags, numbers = Tensor([False, True]), f32(np.inf, np.inf)
     for product in (lambda b, x: b * x, lambda b, x: x * b, lambda b, x: (x < 1) * x):

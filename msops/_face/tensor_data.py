@@ -12,7 +12,7 @@ import numpy as np
 from msops._base.dtypes import DType, as_dtype
 from msops._base.kernel_errors import call_compiled
 from msops._face import context
-from msops.errors import ArgumentTypeError, ArgumentValueError, explain
+from msops.errors import ArgumentTypeError, ArgumentValueError, KernelError, explain
 
 NUMBERS = (bool, int, float, complex)
 
@@ -226,7 +226,16 @@ def inside(indices: Any, extent: int, who: str, place: str) -> Any:
       extent: of the axis.
       who: what takes them, for the error of a program that is compiled.
       place: says which axis, for the same.
+
+    Raises:
+      KernelError: no index can be inside.
     """
+    if extent == 0 and not isinstance(indices, int) and indices.size:
+        raise KernelError.explained(
+            who,
+            f"expected no indices{place}, whose extent is 0; got {indices.size}",
+            "Take a larger array.",
+        )
     if not isinstance(indices, int) and indices.dtype.kind == "i" and indices.dtype.itemsize < 4:
         # JAX adds the extent to negative ones, in their own dtype.
         indices = indices.astype(np.int32)
