@@ -659,6 +659,11 @@ def test_a_function_without_its_return_value_is_an_error(tmp_path: Path, name: s
     build(source, options=Build(flags=("-Wno-error=return-type",)), who=WHO)
 
 
+def test_the_first_error_is_no_name_in_the_line_on_its_function(tmp_path: Path) -> None:
+    source = write(tmp_path / "op.cc", "struct Error {};\nint f(Error e) { return missing; }\n")
+    assert message_of(source).splitlines()[1].startswith("  op.cc:2:25: error: ")
+
+
 def test_long_output_is_cut_at_the_first_errors_and_kept_whole(tmp_path: Path) -> None:
     bad = "".join(f"int f{n}() {{ return missing_{n}; }}\n" for n in range(50))
     with pytest.raises(BuildError) as caught:

@@ -17,6 +17,8 @@ _SHOWN_LINES = 5
 _SHOWN_BEFORE = 2
 # nvcc puts the line into parentheses: file.cu(12): error: ...
 _DIAGNOSTIC = re.compile(r"\S.*?(?::\d+(?::\d+)?|\(\d+\)): (?:fatal |catastrophic )?(\w+)\b.*")
+# It may name types of the user's, such as ffi::Error.
+_PLACE = re.compile(r"\S.*: (?:[Ii]n|At) .*:")
 _OTHER_ERROR = re.compile(
     r"\b(fatal|error)\b|undefined reference|cannot find|multiple definition", re.IGNORECASE
 )
@@ -106,7 +108,7 @@ def _kind(line: str) -> str:
     diagnostic = _DIAGNOSTIC.match(line)
     if diagnostic is not None:
         return "error" if diagnostic[1] == "error" else "other"
-    if line[:1].isspace():
+    if line[:1].isspace() or _PLACE.fullmatch(line):
         return ""
     return "error" if _OTHER_ERROR.search(line) else ""
 
