@@ -133,6 +133,17 @@ def test_an_attribute_of_a_call_has_the_dtype_of_its_default(library: Path) -> N
     np.testing.assert_allclose(jax.jit(lambda x: op(x, eps=0.1))(X), expected(X, 0.1), rtol=1e-6)
 
 
+def test_ops_with_other_dtypes_of_an_attribute_share_no_program(library: Path) -> None:
+    right, wrong = (
+        msops.ffi(f"{library}:Normalise_", out=like, attrs={"eps": kind(0.5)})
+        for kind in (np.float32, np.float64)
+    )
+    assert right != wrong
+    np.testing.assert_allclose(right(X), expected(X), rtol=1e-6)
+    with pytest.raises(errors.KernelError, match="expected F32 but got F64"):
+        wrong(X)
+
+
 def test_an_attribute_without_a_default(library: Path) -> None:
     op = msops.ffi(f"{library}:Normalise_", out=like, attrs={"eps": np.float32})
     np.testing.assert_allclose(op(X, eps=2), expected(X, 2), rtol=1e-6)

@@ -36,6 +36,13 @@ def _with_dtypes(source: AotSource, dtypes: tuple[tuple[str, str], ...]) -> Hand
     return HandlerSource(source.file, source.symbol, dtypes)
 
 
+@dataclasses.dataclass(frozen=True)
+class HandlerKernel(AotKernel):
+    """A handler, which is another kernel where an attribute has another dtype."""
+
+    dtypes: tuple[tuple[str, str], ...] = ()
+
+
 class FfiBackend(AotBackend):
     """Runs where the library does: on the CPU, or on a GPU that it has code for."""
 
@@ -63,7 +70,7 @@ class FfiBackend(AotBackend):
         flags = () if is_library else ("-isystem", seam.ffi_headers())
         library = build_library(source, options, who, flags)
         require_symbol(library, source.symbol, who)
-        return AotKernel(library, source.symbol, source)
+        return HandlerKernel(library, source.symbol, source, source.dtypes)
 
     def infer(
         self, kernel: AotKernel, half: str, request: Request, infos: Sequence[OpInfo], who: str
@@ -80,7 +87,7 @@ class FfiBackend(AotBackend):
         call = super().call(kernel, request)
         if call is None:
             return None
-        assert isinstance(kernel.source, HandlerSource)
+        assert isinstance(kernel, HandlerKernel)
         return ForeignCall(
             op=call.op,
             kernel_name=call.kernel_name,
@@ -88,7 +95,7 @@ class FfiBackend(AotBackend):
             attributes=call.attributes,
             reentrant=call.reentrant,
             aliases=call.aliases,
-            dtypes=kernel.source.dtypes,
+            dtypes=kernel.dtypes,
         )
 
 
