@@ -183,7 +183,8 @@ def test_opcheck(library: Path) -> None:
     report = opcheck(normaliser(library), X)
     assert report.ok
     assert report["own symbols"].verdict == report["vmap"].verdict == "passed"
-    assert "a handler of XLA" in report["memory bounds"].summary
+    for check in ("memory bounds", "sizes", "refusals"):
+        assert "a handler of XLA" in report[check].summary
 
 
 @pytest.mark.parametrize("stateful", [True, "ordered"])

@@ -142,6 +142,11 @@ class Subject:
         call = self._process_call(self.flat)
         return call.library if isinstance(call, LibraryCall) else None
 
+    @property
+    def is_handler(self) -> bool:
+        """Whether it is a handler of XLA's FFI: what it is not meant for may end this process."""
+        return self.library is not None and self.native() is None
+
     def native(self, flat: Sequence[Any] | None = None) -> LibraryCall | None:
         """Returns the call of a kernel in a library that the op becomes on the CPU, if it does."""
         return _of_kernel(self._process_call(self.flat if flat is None else flat))
@@ -262,6 +267,11 @@ class Subject:
         A kernel in a library is tried in a process of its own: it may not refuse them, but crash.
         """
         if self.hangs_elsewhere:
+            return False
+        kinds = {
+            tuple((array.shape, array.dtype) for array in flat) for flat in (self.flat, *cases)
+        }
+        if self.is_handler and len(kinds) > 1:
             return False
         jobs = []
         try:
