@@ -149,7 +149,7 @@ def test_a_name_that_cann_does_not_have_is_refused(name: str) -> None:
 def test_what_scripts_use_is_there_with_and_without_prefix(name: str) -> None:
     bare, prefixed = aclnn.lookup(name, "x"), aclnn.lookup(f"aclnn{name}", "x")
     assert bare == prefixed
-    assert bare.__name__ == f"aclnn{name}"
+    assert bare.name == f"aclnn{name}"
 
 
 FLOAT_DTYPES = ("float16", "bfloat16", "float32", "float64")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 import re
 import threading
@@ -124,6 +125,7 @@ def own_error(error: Exception) -> errors.MsopsError | None:
     return found
 
 
+@functools.lru_cache(maxsize=64)
 def _of_both(family: type[errors.MsopsError], kind: type[Exception]) -> type[errors.MsopsError]:
     """Returns a class of both kinds of errors; `family` if there can be none."""
     body = {
