@@ -117,7 +117,8 @@ def own_error(error: Exception) -> errors.MsopsError | None:
     family: type[errors.MsopsError] = getattr(errors, own[1] or "", errors.KernelError)
     cause = _take_cause(own[2])
     if family is errors.KernelError and isinstance(cause, Exception):
-        found = _of_both(family, type(cause))(own[2])
+        kind: Any = type(cause)  # to mypy, no class is hashable
+        found = _of_both(family, kind)(own[2])
         vars(found).update(vars(cause))
     else:
         found = family(own[2])
