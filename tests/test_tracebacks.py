@@ -55,7 +55,8 @@ def run(script: str, folder: Path, *arguments: str, **settings: str) -> list[str
 def test_an_error_in_a_script_is_short(way: str, tmp_path: Path) -> None:
     lines = run(KERNEL + CALLS[way], tmp_path)
     assert any("y[i] = x[i] / i" in line for line in lines)
-    assert len(lines) <= 10, lines
+    # Python 3.13 marks the place in the script's line, too.
+    assert len(lines) <= (10 if sys.version_info < (3, 13) else 11), lines
     assert not [line for line in lines if "/msops/" in line]
 
 

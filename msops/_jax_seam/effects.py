@@ -158,11 +158,13 @@ def _evaluate_while_with_effects(trace: Any, *tracers: Any, **params: Any) -> An
     return _evaluate_while(trace, *tracers, **params)
 
 
-def _drop_custom_vjp_with_effects(used: list[bool], equation: Any) -> Any:
+def _drop_custom_vjp_with_effects(used: list[bool], *given: Any) -> Any:
+    # JAX 0.12 gives before the equation which inputs are live.
+    equation = given[-1]
     if any(isinstance(effect, RunsForEffect) for effect in equation.effects):
         # Whole: without results, the function below would not find it.
         return [True] * len(equation.invars), equation
-    return _drop_custom_vjp(used, equation)
+    return _drop_custom_vjp(used, *given)
 
 
 def _call_custom_vjp_with_effects(trace: Any, primitive: Any, *args: Any, **params: Any) -> Any:
