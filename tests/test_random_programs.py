@@ -45,12 +45,6 @@ TOGETHER = 50
 VALUES = [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(180)]
 GRADIENTS = [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(50)]
 STEP = 1e-6
-KNOWN_FAULTS = {
-    1325: "one term added to a 0 that XLA knows: 0 + -0 is -0 as XLA operations, 0 by the rules",
-    2940: "float16: x / (-0.0 // s) is inf as XLA operations, -inf by the rules",
-    5059: "a search with >= keeps 0 where Python takes the -0 that it meets",
-}
-"""Programs that fail, and why."""
 
 Results = Sequence[np.ndarray]
 
@@ -75,8 +69,6 @@ def read(numbers: Sequence[int], is_smooth: bool = False) -> list[Read]:
     """Returns the programs of some numbers; a few have constants that the compiler refuses."""
     found = []
     for number in numbers:
-        if number in KNOWN_FAULTS and not is_smooth:
-            continue
         made = program(number, is_smooth)
         arrays = made.inputs()
         specs = [Spec(array.shape, array.dtype.name) for array in arrays]

@@ -93,7 +93,7 @@ def of_pairs(a, b):
 
 
 def of_numbers(a):
-    y = output_tensor((16, a.shape[0]), a.dtype)
+    y = output_tensor((19, a.shape[0]), a.dtype)
     for i in range(a.shape[0]):
         y[0, i] = a[i] + 0.0
         y[1, i] = 0.0 + a[i]
@@ -111,6 +111,9 @@ def of_numbers(a):
         y[13, i] = max(0.0, a[i])
         y[14, i] = min(a[i], 0.0)
         y[15, i] = min(0.0, a[i])
+        y[16, i] = 0.0 // a[i]
+        y[17, i] = -0.0 // a[i]
+        y[18, i] = -0.0 % a[i]
     return y
 
 
@@ -118,6 +121,15 @@ def added(a):
     y = output_tensor(a.shape, a.dtype)
     for i in range(a.shape[0]):
         y[i] += a[i]
+    return y
+
+
+def added_to_a_copy(a):
+    y = output_tensor(a.shape, a.dtype)
+    s = y[0]
+    if a[0] == 0.0:
+        s += -min(s, 0.0)
+    y[0] = s
     return y
 
 
@@ -136,7 +148,7 @@ NUMBERS = [0.0, -0.0, 3.0, -3.0, -0.25, 0.25, 7.5, -6.0, np.inf, -np.inf, np.nan
 @pytest.mark.parametrize(
     ("kernel", "form"),
     [
-        *itertools.product((of_pairs, of_numbers, added), ("xla", "native")),
+        *itertools.product((of_pairs, of_numbers, added, added_to_a_copy), ("xla", "native")),
         # C compares: of 0 and -0 it gives either one.
         (extremes, "xla"),
     ],
@@ -144,7 +156,7 @@ NUMBERS = [0.0, -0.0, 3.0, -3.0, -0.25, 0.25, 7.5, -6.0, np.inf, -np.inf, np.nan
 def test_forms_and_python_agree_in_signs(kernel: Any, form: str, dtype: str) -> None:
     pairs = np.array(list(itertools.product(NUMBERS, NUMBERS)), dtype).T
     inputs = (
-        [np.array(NUMBERS, dtype)] if kernel in (of_numbers, added) else list(map(np.copy, pairs))
+        [*map(np.copy, pairs)] if kernel in (of_pairs, extremes) else [np.array(NUMBERS, dtype)]
     )
     with np.errstate(all="ignore"):
         want = ops.kernel(kernel)(*inputs)

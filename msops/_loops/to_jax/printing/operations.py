@@ -117,7 +117,12 @@ def _float_mod(x: Array, y: Array) -> Array:
 
 
 def _zero_with_sign(sign: Array) -> Array:
-    return lax.mul(lax.sign(sign), like(sign, 0))
+    return lax.mul(_at_most_one(sign), like(sign, 0))
+
+
+def _at_most_one(x: Array) -> Array:
+    """Returns a finite number with the sign of x. For XLA the sign of a constant -0.0 is 0."""
+    return lax.clamp(like(x, -1), x, like(x, 1))
 
 
 @_float_mod.defjvp
@@ -135,7 +140,7 @@ def _float_floordiv(x: Array, y: Array) -> Array:
     quotient = lax.div(lax.sub(x, remainder), y)
     lower = _differ_in_sign(remainder, y)
     quotient = lax.select(lower, lax.sub(quotient, one), quotient)
-    signed_zero = _zero_with_sign(lax.mul(lax.sign(x), lax.sign(y)))
+    signed_zero = _zero_with_sign(lax.mul(_at_most_one(x), _at_most_one(y)))
     quotient = lax.select(lax.eq(quotient, zero), signed_zero, quotient)
     return lax.select(lax.eq(y, zero), lax.div(x, y), lax.round(quotient))
 

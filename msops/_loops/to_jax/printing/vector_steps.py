@@ -11,7 +11,6 @@ import numpy as np
 from jax import lax
 
 from msops._base.dtypes import as_dtype
-from msops._loops.ir.nodes import Const
 from msops._loops.ir.operators import is_float
 from msops._loops.to_jax.printing.contractions import contract, narrow_factors
 from msops._loops.to_jax.printing.environment import Environment
@@ -42,8 +41,8 @@ def execute(step: VectorStep, env: Environment) -> Contents:
     env = guarded(nest.mask, env.over(nest.ordered_axes))
     match step:
         case Map():
-            filled = _filled(nest, env)
-            return filled or store(nest.store, evaluate(nest.store.value, env), None, env)
+            value = evaluate(nest.store.value, env)
+            return _filled(nest, value, env) or store(nest.store, value, None, env)
         case Reduce(op=op, value=value, over=over):
             result = reduce_expression(op, value, over, env)
             if op == "add":
@@ -178,16 +177,15 @@ def _added_up(step: Reduce, axes: Sequence[str], env: Environment) -> Array:
     return jax.checkpoint(total)()
 
 
-def _filled(nest: Nest, env: Environment) -> Uniform | None:
+def _filled(nest: Nest, value: Value, env: Environment) -> Uniform | None:
     """Returns the buffer if the nest stores one number to all of it."""
-    value = nest.store.value
     shape = env.contents[nest.store.buffer].shape
-    if not isinstance(value, Const) or env.masks:
+    if not isinstance(value.array, np.generic) or env.masks:
         return None
     view = find_view(nest.store.indices, shape, env.axis_ranges)
     if view is None or not covers(view):
         return None
-    return Uniform(constant(value.value, value.dtype), shape)
+    return Uniform(value.array, shape)
 
 
 def _over_windows(env: Environment, windows: Sequence[Window]) -> Environment:
