@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from custom_ops import loops, multiply
@@ -13,7 +14,7 @@ from quick_cases import one_in
 from test_opcheck import check_one
 
 from msops import Custom
-from msops.testing import Finding, forms
+from msops.testing import Finding, form_runs, forms
 
 X = np.linspace(-1, 2, 15, dtype=np.float32).reshape(3, 5)
 
@@ -32,6 +33,14 @@ def running_sum(x):
     y[0] = x[0]
     for i in range(1, x.shape[0]):
         y[i] = y[i - 1] + x[i]
+    return y
+
+
+def largest(x):
+    y = output_tensor((1,), x.dtype)
+    y[0] = x[0]
+    for i in range(1, x.shape[0]):
+        y[0] = max(y[0], x[i])
     return y
 
 
@@ -62,23 +71,32 @@ def test_both_forms_agree_on_both_sides_of_4096_elements(
 def test_a_form_with_other_results_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """A NaN that is lost above 4,096 elements, as XLA's maximum on a CPU loses it."""
 
-    class Losing:
-        def bound(self, call: Any) -> Any:
-            def program(flat: Any) -> Any:
-                product = np.asarray(flat[0]) * np.asarray(flat[1])
-                return [
-                    np.where(np.isnan(product), np.float32(0), product)
-                    if len(product) > 4096
-                    else product
-                ]
+    def losing(*flat: Any) -> Any:
+        product = np.asarray(flat[0]) * np.asarray(flat[1])
+        is_lost = np.isnan(product) & (len(product) > 4096)
+        return [np.where(is_lost, np.float32(0), product)]
 
-            return program
-
-    monkeypatch.setattr(forms, "share_programs", lambda definition: Losing())
+    monkeypatch.setattr(forms, "as_operations", lambda *of: losing)
     finding = forms_of(loops(multiply), X[0], np.ones(5, np.float32))
     assert finding.verdict == "failed", finding
     (line,) = finding.details
     assert line.startswith("5121 elements, NaN and infinities: C instead of XLA: output 0, float32")
+
+
+def test_a_form_with_another_gradient_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first of equal elements has all of the slope, where loops share it."""
+
+    def of_one(*flat: Any) -> Any:
+        return [flat[0][jnp.argmax(flat[0])].reshape(1)]
+
+    op, x = loops(largest), np.linspace(-1, 2, 24, dtype=np.float32)
+    assert forms_of(op, x).verdict == "passed"
+    monkeypatch.setattr(form_runs, "as_operations", lambda *of: of_one)
+    finding = forms_of(op, x)
+    assert finding.verdict == "failed", finding
+    begin = "24 elements, gradients of equal elements: {} instead of XLA: output 0, float32[24]: 2"
+    for way, line in zip(("C", "adjoint loops as XLA"), finding.details, strict=False):
+        assert line.startswith(begin.format(way)), line
 
 
 def test_what_is_no_loops_has_one_form() -> None:

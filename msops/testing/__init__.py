@@ -17,6 +17,7 @@ repeats.py          results that repeat where inputs do
 symbols.py          whose functions a library uses
 transformations.py  shapes; jit, threads, vmap and sharding against plain calls
 forms.py            XLA's operations and C of a loop kernel
+form_runs.py        its runs in either form, and gradients
 gradients.py        gradients against finite differences, under jit and vmap
 finite_differences.py  how far a derivative lies from them
 gradient_points.py  where they are compared

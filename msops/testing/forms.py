@@ -1,18 +1,23 @@
-"""The two forms of a loop kernel, XLA's operations and C, against each other."""
+"""The two forms of a loop kernel, XLA's operations and C, against each other; gradients, too."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import jax
 import numpy as np
 
 from msops._backends.loops.kernels import LoopKernel, case_of, compile_case
-from msops._primitive.programs import share_programs
 from msops.errors import BuildError, MsopsError
-from msops.testing.bounds import crash_line
-from msops.testing.guarded import Job, run_jobs
+from msops.testing.form_runs import (
+    LONGEST_S,
+    NativeError,
+    as_operations,
+    compare_gradients,
+    run_native,
+)
+from msops.testing.guarded import Job
 from msops.testing.other_inputs import enlarged, is_real, resized
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
@@ -21,24 +26,32 @@ from msops.testing.tolerances import disagreements
 # XLA computes some reductions otherwise from so many elements on.
 _SPLIT = 4096
 _LARGEST = 1_000_000
-# An estimate. Nothing can stop operations of XLA's that take longer than anybody wants to wait.
-_LONGEST_S = 2.0
 
 
 def check_forms(subject: Subject) -> Finding:
-    """Checks that both forms have the same results, at two sizes, with NaN and infinities too."""
+    """Checks that both forms have the same results and gradients, at two sizes.
+
+    Results with NaN and infinities, too, and gradients of equal elements, which share a slope.
+    """
     check = "forms agree"
     kernel = subject.kernel
     if not isinstance(kernel, LoopKernel):
         return skipped(check, "the kernel is no loops")
     tried, lines = [], []
     for name, flat in _sizes(subject.flat):
-        for what, inputs in (("", flat), (", NaN and infinities", _special(flat))):
+        for what, compare, inputs in (
+            ("", _results, flat),
+            (", NaN and infinities", _results, _special(flat)),
+            (", gradients", compare_gradients, flat),
+            (", gradients of equal elements", compare_gradients, _repeated(flat)),
+        ):
             try:
-                results = _results(subject, kernel, inputs)
+                results = compare(subject, kernel, inputs)
+            except NativeError as error:
+                results = [str(error)]
             except BuildError as error:
                 return skipped(check, f"no C compiler: {str(error).splitlines()[0]}")
-            except MsopsError:  # the loops do not take the size
+            except MsopsError:  # the loops do not take the size, or have no gradient
                 continue
             if results is None:
                 continue
@@ -49,7 +62,7 @@ def check_forms(subject: Subject) -> Finding:
     if lines:
         return failed(
             check,
-            "the kernel's results depend on whether it becomes XLA operations or C",
+            "results or gradients depend on whether the kernel becomes XLA operations or C",
             lines,
             "Look for an element that is read before it is written, or written by several "
             "iterations of a loop; otherwise report it to msops. compile_attrs={'lower': 'xla'} or "
@@ -86,6 +99,14 @@ def _special(flat: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
     return tuple(arrays)
 
 
+def _repeated(flat: tuple[np.ndarray, ...]) -> tuple[np.ndarray, ...]:
+    """Returns arrays of floats whose second half is the first one again."""
+    return tuple(
+        np.resize(x.reshape(-1)[: (x.size + 1) // 2], x.shape) if is_real(x) and x.size else x
+        for x in flat
+    )
+
+
 def _results(
     subject: Subject, kernel: LoopKernel, flat: tuple[np.ndarray, ...]
 ) -> list[str] | None:
@@ -95,20 +116,10 @@ def _results(
     """
     native = dataclasses.replace(kernel, lower="native")
     stages = compile_case(kernel, case_of(subject.request(flat))).stages
-    if stages.estimates.xla > _LONGEST_S:
+    if stages.estimates.xla > LONGEST_S:
         return None
     job = subject.job(flat, native)
     assert isinstance(job, Job)
-    (run,) = run_jobs([job])
-    if run.crash or run.error:
-        return [f"C: {crash_line(run.crash) if run.crash else run.error.splitlines()[0]}"]
-    of_c = [
-        np.frombuffer(data, struct.dtype).reshape(struct.shape)
-        for data, struct in zip(run.outputs, job.outputs, strict=True)
-    ]
-    definition = dataclasses.replace(
-        subject.definition, kernel=dataclasses.replace(kernel, lower="xla")
-    )
-    program: Callable[..., Sequence[jax.Array]] = share_programs(definition).bound(subject.call)
-    of_xla = [np.asarray(result) for result in program([jax.numpy.array(array) for array in flat])]
-    return [f"C instead of XLA: {line}" for line in disagreements(of_xla, of_c)]
+    of_c = run_native(job)
+    of_xla = map(np.asarray, as_operations(subject, kernel)(*map(jax.numpy.array, flat)))
+    return [f"C instead of XLA: {line}" for line in disagreements([*of_xla], of_c)]

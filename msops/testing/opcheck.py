@@ -119,7 +119,8 @@ def opcheck(
       and leaves nothing behind.
     - "eager and jit": the same bytes, twice each, and on two threads with unlike inputs.
     - "forms agree": a loop kernel as XLA operations and as C, at sizes on both sides of 4,096
-      elements, with NaN and infinities among the inputs, too.
+      elements, with NaN and infinities among the inputs, too; and its gradients, also where
+      elements are equal.
     - "gradient": both modes against central differences, in float64 where the op takes it; also for
       other numbers, sizes, ranks and attributes than those given, at second order, and under jit
       and vmap.

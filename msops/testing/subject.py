@@ -70,7 +70,7 @@ class Subject:
                 f"expected an op made by msops.Custom; got {type(op).__name__}",
                 "Pass the op itself, and its inputs behind it: opcheck(op, x, y).",
             )
-        self.op, self._limit_s = op, limit_s
+        self.op, self.limit_s = op, limit_s
         # Whether it did not end on values in another order: it is not tried on such again.
         self.hangs_elsewhere = False
         # The setting may be of the calling thread alone; checks use others, too.
@@ -169,7 +169,7 @@ class Subject:
         call = _of_kernel(self._process_call(inputs, kernel))
         if call is None:
             return None
-        return Job(call, inputs, self.outputs(inputs).structs, self._limit_s)
+        return Job(call, inputs, self.outputs(inputs).structs, self.limit_s)
 
     def rebuilt(self, flags: tuple[str, ...]) -> tuple[Library, tuple[Path, ...]] | None:
         """Returns the kernel's library built with more flags, and its sources; None without any."""
@@ -203,7 +203,7 @@ class Subject:
         """
         structs = self.outputs(flat).structs
         title = title_of(str(self.op.__name__), flat, structs)
-        return call_function(function, flat, structs, poison, self._watch, self._limit_s, title)
+        return call_function(function, flat, structs, poison, self._watch, self.limit_s, title)
 
     def call_in_a_row(self, function: HostFunction) -> Run:
         """Calls a Python function many times on copies of the arrays, in time, without JAX.
@@ -213,7 +213,7 @@ class Subject:
         """
         structs = self.outputs().structs
         title = title_of(str(self.op.__name__), self.flat, structs)
-        return call_in_a_row(function, self.flat, structs, self._watch, self._limit_s, title)
+        return call_in_a_row(function, self.flat, structs, self._watch, self.limit_s, title)
 
     def contradictions(self) -> list[str]:
         """Reports where out_shape and out_dtype differ from what the kernel answers itself."""

@@ -18,7 +18,9 @@ from msops._op.request import Options, Request
 from msops._primitive.programs import Programs, share_programs
 
 if TYPE_CHECKING:
+    from msops._op.call import Call
     from msops._op.sharding_rule import ShardingRule
+    from msops._primitive.operator import Operator
 
 
 def pull_back(
@@ -39,19 +41,47 @@ def pull_back(
       cotangents: one for each float result.
       wanted: the positions of the inputs whose gradients are returned.
     """
-    adjoint = _adjoint_kernel(kernel, request, tuple(wanted))
+    adjoint = adjoint_kernel(kernel, request, wanted)
     rule = request.options.sharding
     if rule is not None:
         floats = [jnp.issubdtype(output.dtype, jnp.inexact) for output in request.outputs.structs]
         rule = rule.adjoint([i for i, is_float in enumerate(floats) if is_float], wanted)
-    operator = _programs_of(adjoint, backend, f"{request.op}_gradient", rule).operator
     flat = (*primals, *cotangents)
-    call = dataclasses.replace(request.call, layout=(None,) * len(flat), given=())
+    operator, call = adjoint_call(backend, adjoint, request, len(flat), rule)
     gradients = operator.bind(call, flat)
     return [
         _sum_to(gradient, primals[position].shape)
         for gradient, position in zip(gradients, wanted, strict=True)
     ]
+
+
+def adjoint_kernel(kernel: Kernels, request: Request, wanted: Sequence[int]) -> AdjointKernel:
+    """Returns the adjoint loops of a call, for the inputs at some positions.
+
+    A kernel that is forced to be native code does not force its adjoint: where that is matrix
+    products, native code can take a hundred times as long as XLA.
+    """
+    return AdjointKernel(
+        forward=ByIdentity(kernel),
+        layout=request.call.layout,
+        attributes=request.attributes,
+        attributes_text=repr(request.attributes),
+        inputs=len(request.inputs),
+        wanted=tuple(wanted),
+        lower="xla" if kernel.lower == "xla" else None,
+    )
+
+
+def adjoint_call(
+    backend: Backend[Any, Kernels],
+    adjoint: AdjointKernel,
+    request: Request,
+    arguments: int,
+    rule: ShardingRule | None = None,
+) -> tuple[Operator, Call]:
+    """Returns the operator of adjoint loops, and its call with so many arrays."""
+    operator = _programs_of(adjoint, backend, f"{request.op}_gradient", rule).operator
+    return operator, dataclasses.replace(request.call, layout=(None,) * arguments, given=())
 
 
 def _sum_to(gradient: Any, shape: tuple[int, ...]) -> Any:
@@ -79,15 +109,4 @@ def _programs_of(
             infos=(),
             prim_attrs=(),
         )
-    )
-
-
-def _adjoint_kernel(kernel: Kernels, request: Request, wanted: tuple[int, ...]) -> AdjointKernel:
-    return AdjointKernel(
-        forward=ByIdentity(kernel),
-        layout=request.call.layout,
-        attributes=request.attributes,
-        attributes_text=repr(request.attributes),
-        inputs=len(request.inputs),
-        wanted=wanted,
     )

@@ -95,6 +95,7 @@ class AdjointKernel:
       attributes_text: the same as text, which is compared.
       inputs: number of the forward call's inputs.
       wanted: positions of the inputs whose gradients it returns.
+      lower: "xla" or "native" if forced.
     """
 
     forward: ByIdentity[LoopKernel | AdjointKernel]
@@ -103,15 +104,7 @@ class AdjointKernel:
     attributes_text: str
     inputs: int
     wanted: tuple[int, ...]
-
-    @property
-    def lower(self) -> Form | None:
-        """Its own form if forced: "xla" if the forward kernel is forced to be that, else None.
-
-        A forward kernel that is forced to be native code does not force its adjoint: where that is
-        matrix products, native code can take a hundred times as long as XLA.
-        """
-        return "xla" if self.forward.value.lower == "xla" else None
+    lower: Form | None
 
     def read_again(self) -> AdjointKernel:
         """Returns itself: all that it is made of is fixed."""
