@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from msops._face.gradients import value_and_grad as value_and_grad
     from msops._face.jit import jit as jit
     from msops._face.jit_config import JitConfig as JitConfig
+    from msops._face.saved_tensors import saved_tensors_hooks as saved_tensors_hooks
     from msops._face.transformations import jacfwd as jacfwd
     from msops._face.transformations import jacrev as jacrev
     from msops._face.transformations import jvp as jvp
@@ -87,6 +88,7 @@ _LATER = {
     "pyfunc": "msops._custom.short_forms",
     "recompute": "msops._face.transformations",
     "register_ffi_targets": "msops._calls.exporting",
+    "saved_tensors_hooks": "msops._face.saved_tensors",
     "tbe": "msops.tbe",
     "testing": "msops.testing",
     "value_and_grad": "msops._face.gradients",

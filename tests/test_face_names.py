@@ -32,7 +32,7 @@ GENERAL = "dir(msops.ops) lists those that are here."
         (msops, "train", TRAINING),
         (msops, "load_checkpoint", TRAINING),
         (msops, "mint", "the names of another library."),
-        (msops, "saved_tensors_hooks", "kept, computed again, or offloaded to the host."),
+        (msops, "register_saved_tensors_hooks", "Near names: saved_tensors_hooks."),
         (msops, "MsDispatchMode", "a program that evaluates them in its own way."),
         (msops, "graph", "one operator of the subgraph by msops.Custom."),
         (msops, "kernal", "Near names: kernel."),

@@ -65,6 +65,47 @@ def test_item_assignment_leaves_other_handles_alone():
     assert other.tolist() == [1.0, 2.0, 3.0]
 
 
+@pytest.mark.parametrize(
+    ("name", "args", "expected"),
+    [
+        ("add_", (1.0,), [2.5, -1.0]),
+        ("sub_", (ms.Tensor([1.0, 2.0]),), [0.5, -4.0]),
+        ("mul_", (2,), [3.0, -4.0]),
+        ("div_", (2,), [0.75, -1.0]),
+        ("floor_divide_", (2.0,), [0.0, -1.0]),
+        ("remainder_", (2.0,), [1.5, 0.0]),
+        ("exp_", (), np.exp([1.5, -2.0])),
+        ("log_", (), [np.log(1.5), np.nan]),
+        ("sigmoid_", (), 1 / (1 + np.exp([-1.5, 2.0]))),
+        ("tanh_", (), np.tanh([1.5, -2.0])),
+        ("floor_", (), [1.0, -2.0]),
+        ("sign_", (), [1.0, -1.0]),
+        ("clamp_", (-1.0, 1.0), [1.0, -1.0]),
+        ("masked_fill_", (ms.Tensor([True, False]), 9), [9.0, -2.0]),
+        ("fill_", (3,), [3.0, 3.0]),
+        ("zero_", (), [0.0, 0.0]),
+        ("copy_", (ms.Tensor([7, 8]),), [7.0, 8.0]),
+    ],
+)
+def test_methods_with_an_underscore_change_the_tensor(name, args, expected):
+    x = ms.Tensor([1.5, -2.0])
+    other = x.copy()
+    assert getattr(x, name)(*args) is x
+    assert x.dtype == ms.float32
+    np.testing.assert_allclose(x.asnumpy(), expected, rtol=1e-6)
+    np.testing.assert_array_equal(other.asnumpy(), [1.5, -2.0])
+
+
+def test_a_tensor_that_changes_keeps_its_shape_and_dtype():
+    wide = ms.Tensor([1, 2])
+    assert wide.add_(ms.Tensor([3], ms.int32)).dtype == ms.int64
+    with pytest.raises(TypeError, match="Int64 holds in place; got float32"):
+        wide.div_(2)
+    with pytest.raises(ValueError, match=r"shape \(2,\) in place; got \(2, 2\)"):
+        wide.mul_(ms.Tensor([[1], [2]]))
+    assert wide.tolist() == [4, 5]
+
+
 def test_numpy_data_is_copied_in_and_out():
     # Large: jnp.array returns before it has read 32 MB, and then sees what is written meanwhile.
     array = np.ones(1 << 23, np.float32)

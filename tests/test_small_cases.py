@@ -53,6 +53,9 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "is_contiguous of a transposed": "a dense copy",
         "is_contiguous of a permuted": "a dense copy",
         "is_contiguous of a slice": "a dense copy",
+        "add_": "MindSpore returns the sum, and leaves the Tensor, on a CPU",
+        "add_ of another shape": "it does not fit in place",
+        "assigning to a slice": "a dense copy",
         "storage_offset": "a dense copy has none",
         "data_ptr": "the address of a jax.Array is not the script's",
         "a Cell in half precision": "there is no mixed precision",
@@ -65,9 +68,9 @@ DIFFERENT: dict[str, dict[str, str]] = {
         "sens is missing": "MindSpore has an IndexError of its own code",
         "jacrev by True": "True is no position",
         "recompute runs it again": "JAX traces the block once",
-        "saved_tensors_hooks": "refused: JAX chooses what is kept",
-        "saved_tensors_hooks without a gradient": "refused: JAX chooses what is kept",
-        "saved_tensors_hooks that change nothing": "refused: JAX chooses what is kept",
+        "saved_tensors_hooks that give back another dtype": "a gradient keeps its dtype",
+        "saved_tensors_hooks of one position": "y alone is kept: the gradient by x needs no more",
+        "saved_tensors_hooks of a sine": "JAX keeps the cosine",
     },
 }
 """Where msops differs on purpose, and why."""

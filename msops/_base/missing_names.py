@@ -34,10 +34,6 @@ _LEFT_OUT = {
         "Use msops.ops on Tensors, or jax.numpy on arrays: mint has the same functions under the "
         "names of another library."
     ),
-    r"msops\.saved_tensors_hooks": (
-        "JAX chooses what a gradient keeps, and jax.checkpoint changes that: its policy says what "
-        "is kept, computed again, or offloaded to the host."
-    ),
     r"msops\.(.*\.)?(MsDispatchMode|_?ms_dispatch\w*)": (
         "JAX has no dispatch of operators to intercept: jax.make_jaxpr(f)(x) lists those of a "
         "function, for a program that evaluates them in its own way."

@@ -27,6 +27,7 @@ from msops import _jax_seam as seam
 from msops._extension.calls import current_frame
 from msops._extension.handles import Handle
 from msops._face.leaves import is_leaf
+from msops._face.saved_tensors import Kept, current_hooks
 from msops.errors import ArgumentTypeError, GradientRuntimeError, GradientTypeError
 
 Needs = tuple[bool, ...]
@@ -141,7 +142,9 @@ class AppliedFunction:
         """Binds the call; see the function `apply`."""
         arrays = [handle.array for handle in self.inputs]
         are_leaves = [is_leaf(array) for array in arrays]
-        results = self.differentiable(self._no_needs)(*seam.vary_alike(arrays))
+        self._hooks = current_hooks()
+        with seam.intercepted(None):
+            results = self.differentiable(self._no_needs)(*seam.vary_alike(arrays))
         structure = self._structures[self._no_needs]
         handles = []
         for array, returned, dirty, constant in zip(
@@ -193,7 +196,7 @@ class AppliedFunction:
                 whole = inner if asked == needs else self.differentiable(needs)(*arrays)
                 extra = tuple(whole[count:])
             residual = _Residual(structure.record, (arrays, outputs, values))
-            return outputs + extra, residual
+            return outputs + extra, self._with_hooks(residual)
 
         def bwd(residual: _Residual, cotangents: Sequence[Any]) -> tuple[Any, ...]:
             return self._pull_back(residual, cotangents)
@@ -251,29 +254,35 @@ class AppliedFunction:
         )
         return tuple(h.array for h in outputs), tuple(h.array for h in values)
 
+    def _with_hooks(self, residual: _Residual) -> _Residual:
+        if self._hooks is None:
+            return residual
+        return dataclasses.replace(residual, kept=self._hooks.keep(residual.saved_arrays()))
+
     def _pull_back(self, residual: _Residual, cotangents: Sequence[Any]) -> tuple[Any, ...]:
         """Returns the cotangent of each input from those of the outputs."""
-        inputs, outputs, values = residual.arrays
+        inputs, outputs, _ = residual.arrays
         record = residual.record
         if not any(record.needs):
             return (None,) * len(inputs)
         self._refuse_saved_cotangents(cotangents[len(outputs) :])
-        known = {"input": inputs, "output": outputs, "value": values}
 
         def handle_of(saved: SavedTensor) -> Handle | None:
-            if saved.kind == "null":
-                return None
-            array = known[saved.kind][saved.index]
+            return None if saved.kind == "null" else handle(residual.array(saved))
+
+        def handle(array: Any) -> Handle:
             return Handle(array.shape, array.dtype, array)
 
         with self._scope():
+            kept = residual.kept
+            saved = map(handle, residual.saved_arrays() if kept is None else kept.arrays())
             gradients = [
                 self._materialise(cotangent, output, record.materialize)
                 for cotangent, output in zip(cotangents, outputs, strict=False)
             ]
             answer = self._trace(
                 record.needs,
-                tuple(map(handle_of, record.saved)),
+                tuple(None if entry.kind == "null" else next(saved) for entry in record.saved),
                 {key: _thaw(entry, handle_of) for key, entry in record.data},
                 tuple(gradients),
             )
@@ -352,14 +361,26 @@ class _Residual:
     """An AutogradContext between Forward and Backward: arrays as leaves, the rest beside them."""
 
     record: ForwardRecord
-    arrays: Any
+    arrays: tuple[Any, Any, Any]
+    # The saved tensors, if saved_tensors_hooks has them.
+    kept: Kept | None = None
 
-    def tree_flatten(self) -> tuple[tuple[Any], ForwardRecord]:
-        return (self.arrays,), self.record
+    def array(self, saved: SavedTensor) -> Any:
+        """Returns the array of a saved tensor."""
+        return self.arrays[("input", "output", "value").index(saved.kind)][saved.index]
+
+    def saved_arrays(self) -> list[Any]:
+        """Returns the arrays of the saved tensors that are there."""
+        return [self.array(saved) for saved in self.record.saved if saved.kind != "null"]
+
+    def tree_flatten(self) -> tuple[tuple[Any], tuple[ForwardRecord, Kept | None]]:
+        return (self.arrays,), (self.record, self.kept)
 
     @classmethod
-    def tree_unflatten(cls, record: ForwardRecord, arrays: tuple[Any]) -> _Residual:
-        return cls(record, arrays[0])
+    def tree_unflatten(
+        cls, data: tuple[ForwardRecord, Kept | None], arrays: tuple[Any]
+    ) -> _Residual:
+        return cls(data[0], arrays[0], data[1])
 
 
 def _is_zero(cotangent: Any) -> bool:

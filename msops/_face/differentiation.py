@@ -20,6 +20,7 @@ from msops._face.cell import Cell
 from msops._face.compiled import Compiled, is_array, pack, unpack
 from msops._face.leaves import differentiated_by
 from msops._face.parameter import Frame, Parameter
+from msops._face.saved_tensors import around_gradient
 from msops._face.tensor import Tensor, with_hooks, wrap
 from msops.errors import (
     ArgumentRuntimeError,
@@ -105,7 +106,7 @@ def differentiate(
             if isinstance(arg, Tensor):
                 arg.value = with_hooks(args[n], arg.value)
                 tracers.append(arg.value)
-        with Frame(values) as frame, differentiated_by(tracers):
+        with Frame(values) as frame, differentiated_by(tracers), around_gradient():
             result = pack(fn(*inner, **kwargs))
         main = _split(request, result)
         assigned.extend(frame.written)

@@ -164,6 +164,14 @@ def _fill(x: Array, value: Any) -> Array:
     return m.full_like(x, value)
 
 
+def _copy_of(x: Array, source: Array) -> Array:
+    return jnp.broadcast_to(jnp.asarray(source).astype(x.dtype), x.shape)
+
+
+def _masked_fill(x: Array, mask: Array, value: Any) -> Array:
+    return jnp.where(mask, jnp.asarray(value).astype(x.dtype), x)
+
+
 def _is_floating_point(x: Array) -> bool:
     return bool(jnp.issubdtype(x.dtype, jnp.floating))
 
@@ -179,6 +187,8 @@ _OF_ARRAYS = """
     log log1p logical_and logical_not logical_or matmul maximum minimum mul neg pow reciprocal
     rsqrt sigmoid sign sin split sqrt square squeeze sub tan tanh
 """
+
+_IN_PLACE = "add clamp div exp fill floor log mul sigmoid sign sub tanh"
 
 METHODS: dict[str, Callable[..., Any]] = {
     **{name: getattr(m, name) for name in _OF_ARRAYS.split()},
@@ -228,6 +238,16 @@ METHODS: dict[str, Callable[..., Any]] = {
     "unsqueeze": m.expand_dims,
     "var": _spread(jnp.var),
     "view": _reshape,
+}
+
+# With an underscore behind the name, these give the Tensor its result.
+IN_PLACE: dict[str, Callable[..., Array]] = {
+    **{name: METHODS[name] for name in _IN_PLACE.split()},
+    "copy": _copy_of,
+    "floor_divide": m.floor_div,
+    "masked_fill": _masked_fill,
+    "remainder": m.mod,
+    "zero": jnp.zeros_like,
 }
 
 UNARY_OPERATORS: dict[str, Callable[[Array], Array]] = {

@@ -10,10 +10,17 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
+from msops._face.array_arithmetic import kind_of
 from msops._face.array_math import equal, not_equal
 from msops._face.tensor_data import NUMBERS, as_array
-from msops._face.tensor_methods import ARITHMETIC_OPERATORS, COMPARISONS, METHODS, UNARY_OPERATORS
-from msops.errors import ArgumentValueError, MsopsError
+from msops._face.tensor_methods import (
+    ARITHMETIC_OPERATORS,
+    COMPARISONS,
+    IN_PLACE,
+    METHODS,
+    UNARY_OPERATORS,
+)
+from msops.errors import ArgumentTypeError, ArgumentValueError, MsopsError
 
 # JAX's TypeErrors about shapes, where MindSpore has a ValueError.
 _OF_SHAPES = re.compile(r"cannot reshape|incompatible shapes|contracting dimensions|concatenate")
@@ -87,6 +94,29 @@ def attach_operators(
 
         return call
 
+    def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+        compute = method(function)
+
+        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+            value = compute(self, *args, **kwargs).value
+            if value.shape != self.shape:
+                raise ArgumentValueError.explained(
+                    "Tensor",
+                    f"expected a result of shape {self.shape} in place; got {value.shape}",
+                    "Assign the result of the method without an underscore.",
+                )
+            if kind_of(value.dtype) > kind_of(self.value.dtype):
+                raise ArgumentTypeError.explained(
+                    "Tensor",
+                    f"expected a result that {self.dtype} holds in place; got {value.dtype}",
+                    "Cast the Tensor first.",
+                )
+            with jax.enable_x64(True):
+                self.value = value.astype(self.value.dtype)
+            return self
+
+        return call
+
     def equality(function: Callable[[Any, Any], Any], beside_others: bool) -> Callable[..., Any]:
         compare = binary(function)
         comparable = (tensor_class, jax.Array, bool, int, float)
@@ -99,6 +129,7 @@ def attach_operators(
 
     rows = {
         **{name: method(function) for name, function in METHODS.items()},
+        **{f"{name}_": in_place(function) for name, function in IN_PLACE.items()},
         **{name: unary(function) for name, function in UNARY_OPERATORS.items()},
         **{name: binary(function) for name, function in COMPARISONS.items()},
         **{f"__{name}__": binary(f) for name, f in ARITHMETIC_OPERATORS.items()},

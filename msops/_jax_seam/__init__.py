@@ -4,8 +4,8 @@ Each function wraps one mechanism of JAX, so a new JAX needs changes in this pac
 `partitioning` is not imported here, because only programs over several devices need it.
 
 May import: no other room.
-Modules: division, effects, ffi, lowering, pacing, partitioning, primitives, processes, sub_byte,
-tracebacks, values.
+Modules: division, effects, ffi, lowering, pacing, partitioning, primitives, processes, saving,
+sub_byte, tracebacks, values.
 """
 
 from msops._jax_seam.effects import KeepsOrder, RunsForEffect
@@ -39,6 +39,11 @@ from msops._jax_seam.primitives import (
 )
 from msops._jax_seam.processes import (
     ProcessStore,
+)
+from msops._jax_seam.saving import (
+    intercepted,
+    interceptor,
+    saves,
 )
 from msops._jax_seam.sub_byte import (
     byte_dtype,
@@ -84,6 +89,8 @@ __all__ = [
     "hide_frames",
     "hold_host_function",
     "hold_weakly",
+    "intercepted",
+    "interceptor",
     "is_zero",
     "leave_room",
     "lower_as",
@@ -95,6 +102,7 @@ __all__ = [
     "refuse_jet",
     "refuse_special_values",
     "register_custom_calls",
+    "saves",
     "shaped_array",
     "used_arguments",
     "vary_alike",

@@ -32,6 +32,24 @@ class Product(_Function):
         return y * dout, x * dout
 
 
+def square(ctx, x):
+    return x * x
+
+
+def product(ctx, x, y):
+    return x * y
+
+
+def same(ctx, dout):
+    return dout
+
+
+def made_of(forward, backward=same):
+    """Returns apply of a class of these two."""
+    body = {"forward": staticmethod(forward), "backward": staticmethod(backward)}
+    return type("Made", (_Function,), body).apply
+
+
 # %% value
 Square.apply(x)
 
@@ -142,17 +160,7 @@ Early.apply(x, y), ms.grad(Early.apply, 1)(x, y), seen
 
 
 # %% None is no gradient
-class Blind(_Function):
-    @staticmethod
-    def forward(ctx, x, y):
-        return x * y
-
-    @staticmethod
-    def backward(ctx, dout):
-        return dout, None
-
-
-ms.grad(Blind.apply, (0, 1))(x, y)
+ms.grad(made_of(product, lambda ctx, dout: (dout, None)), (0, 1))(x, y)
 
 
 # %% attributes of ctx
@@ -224,31 +232,10 @@ ms.grad(Saved.apply)(Tensor(0.0))
 
 
 # %% too few gradients
-class Few(_Function):
-    @staticmethod
-    def forward(ctx, x, y):
-        return x * y
-
-    @staticmethod
-    def backward(ctx, dout):
-        return dout
-
-
-ms.grad(Few.apply, (0, 1))(x, y)
-
+ms.grad(made_of(product), (0, 1))(x, y)
 
 # %% too many gradients that are None
-class Nones(_Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dout):
-        return dout, None
-
-
-ms.grad(Nones.apply)(x)
+ms.grad(made_of(square, lambda ctx, dout: (dout, None)))(x)
 
 
 # %% gradient for what is no Tensor
@@ -266,73 +253,19 @@ ms.grad(Scalar.apply)(x, 2.0)
 
 
 # %% a number as gradient
-class Number(_Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dout):
-        return 1.0
-
-
-ms.grad(Number.apply)(x)
-
+ms.grad(made_of(square, lambda ctx, dout: 1.0))(x)
 
 # %% gradient of another shape
-class Shape(_Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dout):
-        return Tensor([1.0, 2.0, 3.0])
-
-
-ms.grad(Shape.apply)(x)
-
+ms.grad(made_of(square, lambda ctx, dout: Tensor([1.0, 2.0, 3.0])))(x)
 
 # %% gradient of a shape to broadcast
-class Broadcast(_Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dout):
-        return Tensor([[1.0, 2.0], [3.0, 4.0]])
-
-
-ms.grad(Broadcast.apply)(x)
-
+ms.grad(made_of(square, lambda ctx, dout: Tensor([[1.0, 2.0], [3.0, 4.0]])))(x)
 
 # %% gradient of another dtype
-class Wide(_Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dout):
-        return Tensor([1.0, 2.0], ms.float64)
-
-
-ms.grad(Wide.apply)(x)
-
+ms.grad(made_of(square, lambda ctx, dout: Tensor([1.0, 2.0], ms.float64)))(x)
 
 # %% a list of gradients
-class GradientList(_Function):
-    @staticmethod
-    def forward(ctx, x, y):
-        return x * y
-
-    @staticmethod
-    def backward(ctx, dout):
-        return [dout, 2 * dout]
-
-
-ms.grad(GradientList.apply, (0, 1))(x, y)
+ms.grad(made_of(product, lambda ctx, dout: [dout, 2 * dout]), (0, 1))(x, y)
 
 
 # %% no backward
@@ -658,90 +591,22 @@ NoResult.apply(x)
 
 
 # %% save_for_backward of a number
-class SavesNumber(_Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.save_for_backward(3)
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dout):
-        return dout
-
-
-ms.grad(SavesNumber.apply)(x)
-
+ms.grad(made_of(lambda ctx, x: ctx.save_for_backward(3) or x * x))(x)
 
 # %% mark_dirty of a number
-class MarksNumber(_Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.mark_dirty(3)
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dout):
-        return dout
-
-
-ms.grad(MarksNumber.apply)(x)
-
+ms.grad(made_of(lambda ctx, x: ctx.mark_dirty(3) or x * x))(x)
 
 # %% set_materialize_grads of a string
-class Materializes(_Function):
-    @staticmethod
-    def forward(ctx, x):
-        ctx.set_materialize_grads("yes")
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dout):
-        return dout
-
-
-ms.grad(Materializes.apply)(x)
-
+ms.grad(made_of(lambda ctx, x: ctx.set_materialize_grads("yes") or x * x))(x)
 
 # %% nothing was saved
-class SavesNothing(_Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dout):
-        return dout * len(ctx.saved_tensors)
-
-
-ms.grad(SavesNothing.apply)(x)
-
+ms.grad(made_of(square, lambda ctx, dout: dout * len(ctx.saved_tensors)))(x)
 
 # %% backward returns an empty tuple
-class NoGradients(_Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dout):
-        return ()
-
-
-ms.grad(NoGradients.apply)(x)
-
+ms.grad(made_of(square, lambda ctx, dout: ()))(x)
 
 # %% backward returns None
-class NoneGradient(_Function):
-    @staticmethod
-    def forward(ctx, x):
-        return x * x
-
-    @staticmethod
-    def backward(ctx, dout):
-        return None
-
-
-ms.grad(NoneGradient.apply)(x)
+ms.grad(made_of(square, lambda ctx, dout: None))(x)
 
 
 # %% an array of numpy is no Tensor

@@ -225,6 +225,29 @@ z = Tensor([1.0, 2.0])
 z.set_(Tensor([3.0, 4.0, 5.0]))
 z
 
+# %% add_
+z = Tensor([1.0, 2.0])
+z.add_(1.0), z
+
+# %% add_ of another shape
+Tensor(1.0).add_(Tensor([1.0, 2.0]))
+
+# %% exp_ of integers
+Tensor([1, 2]).exp_()
+
+# %% copy_
+z = Tensor([1, 2], ms.int32)
+z.copy_(Tensor([7.9])), z
+
+# %% a gradient through a Tensor that is changed in place
+ms.grad(lambda x: (x * x).mul_(3.0) * x)(x)
+
+# %% assigning to a slice
+z = Tensor([1.0, 2.0])
+y = z[0:1]
+y[0] = 9.0
+y, z
+
 # %% requires_grad
 x.requires_grad
 

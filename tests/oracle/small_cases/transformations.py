@@ -1,6 +1,7 @@
 # Small cases of MindSpore's transformations of functions; "# %%" begins one.
 import mindspore as ms
 from mindspore import Tensor, nn, ops
+from mindspore.common._grad_function import _Function
 
 x = Tensor([1.0, 2.0], ms.float32)
 y = Tensor([3.0, 5.0], ms.float32)
@@ -368,6 +369,16 @@ def hooked(x, y):
         return x * y
 
 
+def kept_of(function, pack=pack, unpack=unpack):
+    """Returns a function in a block of hooks."""
+
+    def call(*args):
+        with ms.saved_tensors_hooks(pack, unpack):
+            return function(*args)
+
+    return call
+
+
 seen = []
 ms.grad(hooked, (0, 1))(x, y), seen
 
@@ -387,6 +398,127 @@ def unchanged(x, y):
 
 
 ms.grad(unchanged, (0, 1))(x, y)
+
+# %% saved_tensors_hooks of operations that keep nothing
+seen = []
+ms.grad(kept_of(lambda x: (x + 1).sum()))(x), seen
+
+# %% saved_tensors_hooks of a result
+seen = []
+ms.grad(kept_of(ops.exp))(Tensor(0.0)), seen
+
+# %% saved_tensors_hooks around a gradient
+seen = []
+with ms.saved_tensors_hooks(pack, unpack):
+    gradient = ms.grad(product, (0, 1))(x, y)
+gradient, seen
+
+
+# %% saved_tensors_hooks in each other
+def nested(x, y):
+    with ms.saved_tensors_hooks(pack, unpack):
+        z = x * y
+        with ms.saved_tensors_hooks(same, same):
+            z = z * y
+        return z * x
+
+
+seen = []
+ms.grad(nested, (0, 1))(x, y), seen
+
+# %% saved_tensors_hooks, and vjp called twice
+seen = []
+result, pull_back = ms.vjp(hooked, x, y)
+pull_back(x), pull_back(y), seen
+
+# %% saved_tensors_hooks of an operator with a bprop
+custom = ops.Custom(
+    lambda a: a * a, lambda a: a, lambda a: a, "pyfunc", lambda x, out, d: (2 * out,)
+)
+seen = []
+ms.grad(kept_of(custom))(x), seen
+
+
+# %% saved_tensors_hooks of a _Function
+class Product(_Function):
+    @staticmethod
+    def forward(ctx, x, y):
+        z = x * y
+        ctx.save_for_backward(x, None, z)
+        ctx.other = y
+        return z
+
+    @staticmethod
+    def backward(ctx, dout):
+        x, _, z = ctx.saved_tensors
+        return dout * z, dout * x
+
+
+seen = []
+ms.grad(kept_of(Product.apply), (0, 1))(x, y), seen
+
+# %% saved_tensors_hooks with a Parameter
+factor = ms.Parameter(Tensor([2.0, 3.0]), name="factor")
+ms.grad(kept_of(lambda x: x * factor), 0, factor)(x)
+
+# %% saved_tensors_hooks, and a pack that changes what it got
+ms.grad(kept_of(ops.exp, lambda t: t.add_(1.0)))(Tensor([0.0]))
+
+
+# %% saved_tensors_hooks, and a Tensor that changes afterwards
+def changes(x):
+    z = x * 1
+    square = kept_of(lambda z: z * z)(z)
+    z.add_(1.0)
+    return square + z
+
+
+ms.grad(changes)(x)
+
+# %% saved_tensors_hooks that hide the Tensor
+ms.grad(kept_of(lambda x: x * x, lambda t: {"t": t.asnumpy()}, lambda d: Tensor(d["t"])))(x)
+
+# %% saved_tensors_hooks that give back a number
+ms.grad(kept_of(lambda x: x * x, same, lambda packed: 3))(x)
+
+# %% saved_tensors_hooks that give back nothing
+ms.grad(kept_of(lambda x: x * x, same, lambda packed: None))(x)
+
+# %% saved_tensors_hooks that give back another shape
+ms.grad(kept_of(lambda x: x * x, same, lambda packed: Tensor([1.0, 2.0, 3.0])))(x)
+
+# %% saved_tensors_hooks that give back another dtype
+ms.grad(kept_of(lambda x: x * x, same, lambda packed: packed.astype(ms.float16)))(x)
+
+# %% saved_tensors_hooks, and an error in pack
+ms.grad(kept_of(lambda x: x * x, lambda t: {}[1]))(x)
+
+# %% saved_tensors_hooks, and an error in unpack
+ms.grad(kept_of(lambda x: x * x, same, lambda t: {}[1]))(x)
+
+# %% saved_tensors_hooks that cannot be called
+kept_of(lambda x: x * x, 1, 2)(x)
+
+# %% saved_tensors_hooks that are not entered
+type(ms.saved_tensors_hooks(1, 2)).__name__
+
+
+# %% saved_tensors_hooks in ms.jit
+@ms.jit
+def compiled(x):
+    with ms.saved_tensors_hooks(same, same):
+        return x * x
+
+
+ms.grad(compiled)(x)
+
+# %% saved_tensors_hooks of one position
+seen = []
+ms.grad(kept_of(lambda x, y: x * y))(x, y), seen
+
+# %% saved_tensors_hooks of a sine
+seen = []
+ms.grad(kept_of(ops.sin))(x), seen
 
 # %% ops has the transformations, too
 ops.vmap is ms.vmap, ops.jvp is ms.jvp, ops.vjp is ms.vjp, ops.jacrev is ms.jacrev
