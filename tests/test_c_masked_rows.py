@@ -45,3 +45,74 @@ def test_a_rolled_cache_keeps_every_element(length, dtype):
     cache, new = (random.integers(1, 100, (n, 3)).astype(dtype) for n in (length, 3))
     got = native(rolled)(jnp.asarray(cache), jnp.asarray(new))
     np.testing.assert_array_equal(got, np.concatenate([cache[3:], new]))
+
+
+def rows_beside_a_long_loop(a, m):
+    y = output_tensor((a.shape[0], 3), a.dtype)
+    totals = output_tensor((a.shape[0],), a.dtype)
+    for i in range(a.shape[0]):
+        for j in range(3):
+            y[i, j] = a[i, j] if m[i, j] > 0 else 0
+        for j in range(a.shape[1]):
+            totals[i] += a[i, j]
+    return y, totals
+
+
+def greatest_so_far(a, m):
+    y = output_tensor(a.shape, a.dtype)
+    greatest = 0
+    for i in range(a.shape[0]):
+        for j in range(a.shape[1]):
+            if m[i, j] > 0:
+                y[i, j] = greatest
+                greatest = max(greatest, a[i, j])
+    return y
+
+
+def counted_rows(a, m):
+    y = output_tensor(a.shape, a.dtype)
+    count = 0
+    for i in range(a.shape[0]):
+        count = count + 1
+        for j in range(a.shape[1]):
+            y[i, j] = a[i, j] + count if m[i, j] > 0 else 0
+    return y
+
+
+@pytest.mark.parametrize("rows", [5, 17, 64])
+def test_rows_beside_a_long_loop_need_no_care_of_the_compiler(rows):
+    random = np.random.default_rng(0)
+    a, m = (random.integers(1 - n, 100, (rows, 40)).astype("int32") for n in (0, 100))
+    op = native(rows_beside_a_long_loop)
+    y, totals = op(jnp.asarray(a), jnp.asarray(m))
+    np.testing.assert_array_equal(y, np.where(m[:, :3] > 0, a[:, :3], 0))
+    np.testing.assert_array_equal(totals, a.sum(1))
+    assert not _is_without_masks(op, a, m)
+
+
+@pytest.mark.parametrize("rows", [5, 17, 64])
+def test_a_recurrence_needs_no_care_of_the_compiler(rows):
+    random = np.random.default_rng(0)
+    a = random.integers(1, 100, (rows, 3)).cumsum(0).astype("int32")
+    m = random.integers(-1, 2, (rows, 3)).astype("int32")
+    op = native(greatest_so_far)
+    expected = np.where(m > 0, a, 0).reshape(-1)
+    before = np.maximum.accumulate(np.concatenate([[0], expected[:-1]])).reshape(a.shape)
+    np.testing.assert_array_equal(op(jnp.asarray(a), jnp.asarray(m)), np.where(m > 0, before, 0))
+    assert not _is_without_masks(op, a, m)
+
+
+@pytest.mark.parametrize("rows", [5, 17, 64])
+def test_a_counter_is_no_recurrence(rows):
+    random = np.random.default_rng(0)
+    a, m = (random.integers(1 - n, 100, (rows, 3)).astype("int32") for n in (0, 100))
+    op = native(counted_rows)
+    counts = np.arange(1, rows + 1)[:, None]
+    np.testing.assert_array_equal(
+        op(jnp.asarray(a), jnp.asarray(m)), np.where(m > 0, a + counts, 0)
+    )
+    assert _is_without_masks(op, a, m)
+
+
+def _is_without_masks(op, *inputs):
+    return "no-tree-loop-if-convert" in op.lower_text(*map(jnp.asarray, inputs), stage="c")
