@@ -135,7 +135,8 @@ def _seconds(call: Callable[[], None], count: int) -> float:
 
 
 def _call(kernel: Kernel, source: CSource, inputs: Sequence[np.ndarray]) -> Callable[[], None]:
-    library = ctypes.CDLL(str(build_generated(source.text, "passes", _WHO).path))
+    built = build_generated(source.text, "passes", _WHO, source.libraries)
+    library = ctypes.CDLL(str(built.path))
     function = library[source.symbol]
     arrays = [*_arrays(kernel, inputs), *(np.zeros(n + 64, "uint8") for n in source.workspaces)]
     pointers = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
+import subprocess
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -254,7 +256,7 @@ def generated(text: str, check_bounds: bool = False):
     """Returns a kernel's library, as the toolchain builds it, and its C."""
     kernel = parse_kernel(text)
     source = printed(run_passes(kernel, PASSES_TO_C), check_bounds=check_bounds)
-    made = build_generated(source.text, kernel.name, "test")
+    made = build_generated(source.text, kernel.name, "test", source.libraries)
     native.register_library(made.hash, str(made.path), "", False)
     return Library(made.path, made.hash), kernel, source
 
@@ -336,3 +338,25 @@ def test_without_a_slot_filled_the_loop_runs_in_the_caller(library):
     finally:
         slot.value = held
     np.testing.assert_allclose(s, 1000 * np.tanh(1), rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("value", "libraries"),
+    [
+        ("abs(x[i]) + 1.0:float64", []),
+        ("expm1(x[i])", ["libm"]),
+        ("x[i] % 3.0:float64", ["libm"]),
+        ("log(x[i])", ["libm"]),
+    ],
+)
+def test_generated_c_is_linked_with_what_it_calls(value, libraries):
+    made, _, _ = generated(f"""kernel linked(x: float64[9]) -> (y) {{
+  buffer y: float64[9]
+  parallel i in 0 .. 9 {{ y[i] = {value} }}
+}}""")
+    listed = subprocess.run(
+        ["readelf", "--dynamic", made.path], check=True, capture_output=True, text=True
+    ).stdout
+    # Without it a process still finds a function, of the oldest version that there is.
+    needed = re.findall(r"NEEDED.*\[(\w+)\.", listed)
+    assert [name for name in needed if name != "libmvec"] == libraries

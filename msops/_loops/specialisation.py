@@ -351,7 +351,7 @@ def _cuda(stages: Stages, checks_bounds: bool) -> CudaSource:
 @functools.lru_cache(maxsize=256)
 def _native(stages: Stages, checks_bounds: bool) -> Native:
     c = _c(stages, checks_bounds)
-    library = _toolchain.build_generated(c.text, stages.kernel.name, stages.who)
+    library = _toolchain.build_generated(c.text, stages.kernel.name, stages.who, c.libraries)
     return Native(library, c.symbol, c.workspaces)
 
 

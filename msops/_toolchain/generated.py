@@ -30,11 +30,10 @@ FLAGS = (
     "-fopenmp-simd",
     # The assembler reads while the compiler writes.
     "-pipe",
-    # Of a library all that is linked is what it calls.
+    # It gets what it calls, and not the C library: a process has that, and of what gcc calls by
+    # itself (memcpy, memset) all versions do the same. Reading it takes the linker 5 ms.
     "-nostartfiles",
     "-nodefaultlibs",
-    "-lm",
-    "-lc",
     "-lgcc",
 )
 
@@ -81,18 +80,19 @@ def gcc_flags() -> tuple[str, ...]:
 
 
 @retried
-def build_generated(text: str, name: str, who: str) -> Library:
+def build_generated(text: str, name: str, who: str, libraries: tuple[str, ...] = ()) -> Library:
     """Returns the library built from generated C for the processor of this machine.
 
     Args:
       text: the translation unit.
       name: base name of the source, without suffix; an identifier.
       who: the op that messages name.
+      libraries: the names of those that it calls, beside the C library.
 
     Raises:
       BuildError: there is no compiler, it failed, or the cache cannot be written.
     """
-    memo_key = (text, name, *map(os.environ.get, ENVIRONMENT))
+    memo_key = (text, name, libraries, *map(os.environ.get, ENVIRONMENT))
     known = _memos.get(memo_key)
     if known is not None and known.path.exists():
         return known
@@ -100,7 +100,9 @@ def build_generated(text: str, name: str, who: str) -> Library:
     with kept(source, who):
         is_gcc = find_compiler(C, FLAGS, source, who).is_gcc
         flags = (*FLAGS, *gcc_flags()) if is_gcc else FLAGS
-        built, content, _, _ = build_recorded(source, Build(flags=flags), (), who)
+        built, content, _, _ = build_recorded(
+            source, Build(flags=flags, libraries=libraries), (), who
+        )
     functions = parse_elf(content, built.path, who).functions
     library = Library(built.hash, built.name, built.path, None, False, functions, False)
     _memos[memo_key] = library

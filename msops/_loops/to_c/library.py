@@ -37,6 +37,11 @@ def _prototypes() -> dict[str, str]:
 
 _PROTOTYPES = _prototypes()
 
+# No variable has the name of a function. A processor without such an instruction calls fmaf.
+_MATHEMATICAL = re.compile(
+    rf"\b(?:__builtin_)?(?:{'|'.join((*LIBRARY, 'fma'))})f?\b",
+)
+
 
 def declarations(text: str) -> str:
     """Returns the types of <stdint.h>, and declarations of the functions that C code calls."""
@@ -45,3 +50,8 @@ def declarations(text: str) -> str:
     # For __GLIBC_PREREQ.
     headers = ["#include <features.h>"] if "__GLIBC_PREREQ" in text else []
     return "\n".join((*headers, _TYPES, *functions))
+
+
+def libraries_of(text: str) -> tuple[str, ...]:
+    """Returns the names of the libraries that C code calls, beside the C library."""
+    return ("m",) if _MATHEMATICAL.search(text) else ()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.to_c.dialect import C
-from msops._loops.to_c.library import declarations
+from msops._loops.to_c.library import declarations, libraries_of
 from msops._loops.to_c.masked_rows import loads_masked_rows
 from msops._loops.to_c.printer import CPrinter
 from msops._loops.to_c.storage import Placement, Storage, place_buffers
@@ -58,11 +58,13 @@ class CSource:
       text: the translation unit.
       symbol: the function in it; `<symbol>Message` returns the meaning of its error codes.
       workspaces: sizes of the memory it wants beside inputs and outputs, in bytes.
+      libraries: the names of those that it calls, beside the C library.
     """
 
     text: str
     symbol: str
     workspaces: tuple[int, ...]
+    libraries: tuple[str, ...]
 
 
 _CALLS_STAY = '#pragma GCC optimize ("no-tree-sink")'
@@ -118,7 +120,8 @@ def c_source(
         *([_messages(symbol, values.checks)] if values.checks else []),
     ]
     text = "\n\n".join(parts)
-    return CSource(f"{declarations(text)}\n\n{text}\n", symbol, workspaces)
+    whole = f"{declarations(text)}\n\n{text}\n"
+    return CSource(whole, symbol, workspaces, libraries_of(whole))
 
 
 def _body_function(printer: CPrinter, names: list[str], body: list[str]) -> str:
