@@ -65,6 +65,20 @@ def test_integers_of_64_bits_are_kept_or_refused() -> None:
         power_of_two(x)
 
 
+def test_debug_nans_repeats_the_calls_of_a_stateful_op() -> None:
+    noted: list[float] = []
+
+    def note(x: Any) -> Any:
+        noted.append(float(x))
+        return x
+
+    op = Custom(note, first, first, "pyfunc", stateful=True)
+    with jax.debug_nans(True), pytest.raises(FloatingPointError):
+        jax.jit(lambda x: jnp.log(op(x)))(jnp.float32(-1))
+    jax.effects_barrier()
+    assert noted == [-1, -1]
+
+
 def test_the_table_names_tests_that_exist() -> None:
     page = (ROOT / "docs" / "guides" / "surprises.md").read_text()
     named = re.findall(r"`(\w+\.py)` \|$", page, re.MULTILINE)
