@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -265,6 +266,22 @@ def test_cubins_are_found_in_the_library_path(
     monkeypatch.setattr(native_module, "register_cubin", seen.__setitem__)
     msops.register_ffi_targets("cpu")
     assert seen == {hashlib.sha256(b"code").hexdigest(): b"code"}
+
+
+def test_cubins_are_found_in_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: dict[str, bytes] = {}
+    finders: list[Callable[[str], list[str]]] = []
+    digest = hashlib.sha256(b"code").hexdigest()
+    folder = tmp_path / "objects" / digest[:2] / digest
+    folder.mkdir(parents=True, mode=0o700)
+    (folder / "lu.sm_90.cubin").write_bytes(b"code")
+    monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(native_module, "register_cubin", seen.__setitem__)
+    monkeypatch.setattr(native_module, "set_cache_finder", finders.append)
+    msops.register_ffi_targets("cpu")
+    assert finders[0](digest) == []
+    assert seen == {digest: b"code"}
+    assert finders[0]("ab" * 32) == [f"looked in the cache folder {tmp_path}"]
 
 
 def test_ops_with_a_cpu_case_still_run_here() -> None:

@@ -396,16 +396,18 @@ print(json.dumps(report))
 """
 
 
-def run(folder: Path, *arguments: str) -> tuple[dict[str, Any], str]:
+def run(
+    folder: Path, *arguments: str, cache: str = "", library_path: str = "", allowed: str = ""
+) -> tuple[dict[str, Any], str]:
     """Runs the programs of a folder in a process that made none of them."""
     done = subprocess.run(
         [sys.executable, "-c", CHILD, str(folder), *arguments],
         env={
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-            "MSOPS_CACHE_DIR": str(folder / "cache"),
-            "MSOPS_LIBRARY_PATH": f"{folder / 'here'}:{folder / 'outside'}",
-            "MS_CUSTOM_AOT_WHITE_LIST": str(folder / "here"),
+            "MSOPS_CACHE_DIR": cache or str(folder / "cache"),
+            "MSOPS_LIBRARY_PATH": library_path or f"{folder / 'here'}:{folder / 'outside'}",
+            "MS_CUSTOM_AOT_WHITE_LIST": allowed or str(folder / "here"),
         },
         capture_output=True,
         text=True,
@@ -437,6 +439,15 @@ def test_programs_run_where_their_libraries_are(programs: Path) -> None:
     ), report["tampered"]
     assert "no library here has it" in report["outside the allowed folder"]
     assert "MS_CUSTOM_AOT_WHITE_LIST" in stderr
+
+
+def test_programs_run_with_the_cache_of_this_machine_alone(programs: Path) -> None:
+    cache, nowhere = os.environ["MSOPS_CACHE_DIR"], str(programs / "nowhere")
+    report, _ = run(programs, "register", cache=cache, library_path=nowhere, allowed=cache)
+    assert report["multiply 1"] == [[[1 * 2 + 1, 2 * 3 + 2]]]
+    assert report["gradient"] == [[[3, 4], [5, 6], [7, 8]]]
+    assert report["native loops"] == DECAY
+    assert f"looked in the cache folder {cache}" in report["tampered"]
 
 
 def test_without_msops_programs_without_native_kernels_run(programs: Path) -> None:

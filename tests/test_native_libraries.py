@@ -84,18 +84,57 @@ def test_an_unknown_hash_lists_the_folders_searched_and_the_files_refused(tmp_pa
         native.open_library("ab" * 32)
 
 
-def test_a_folder_of_the_cache_may_be_named_as_an_error_says(tmp_path, monkeypatch):
+@pytest.fixture
+def cached(tmp_path, monkeypatch):
+    """A library that this process does not know, in a cache of its own."""
     monkeypatch.setenv("MSOPS_CACHE_DIR", str(tmp_path / "cache"))
-    built = resolve(write(tmp_path / "kernel.cc", returns(63)), "test")
     monkeypatch.delenv("MSOPS_LIBRARY_PATH", raising=False)
+    # Its own content for each test: what the process once knew it knows for ever.
+    own = f'extern "C" const char own[] = "{tmp_path}";'
+    return resolve(write(tmp_path / "kernel.cc", returns(63) + own), "test")
+
+
+def test_what_no_folder_has_is_found_in_the_cache(cached):
+    msops.register_ffi_targets()
+    native.open_library(cached.hash)
+
+
+def test_a_cache_that_others_may_write_is_not_searched(cached):
+    cached.path.parent.chmod(0o777)
     msops.register_ffi_targets()
     with pytest.raises(RuntimeError, match="expected to find it by its hash") as caught:
-        native.open_library(built.hash)
-    assert "the folder there that has the hash as its name" in str(caught.value)
-    monkeypatch.setenv("MSOPS_LIBRARY_PATH", str(built.path.parent))
-    assert built.path.parent.name == built.hash
+        native.open_library(cached.hash)
+    assert "refused what the cache has: the cache folder" in str(caught.value)
+    assert "can be written by every user" in str(caught.value)
+    cached.path.parent.chmod(0o700)
+    native.open_library(cached.hash)
+
+
+def test_a_damaged_library_of_the_cache_is_not_opened(cached, tmp_path):
+    other = resolve(write(tmp_path / "other.cc", returns(64)), "test")
+    cached.path.chmod(0o600)
+    cached.path.write_bytes(other.path.read_bytes())
     msops.register_ffi_targets()
-    native.open_library(built.hash)
+    with pytest.raises(RuntimeError, match="expected to find it by its hash") as caught:
+        native.open_library(cached.hash)
+    assert f"  looked in the cache folder {tmp_path / 'cache'}" in str(caught.value)
+
+
+def test_the_allow_list_concerns_the_cache_that_a_program_is_served_from(
+    cached, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("MS_CUSTOM_AOT_WHITE_LIST", str(tmp_path / "elsewhere"))
+    msops.register_ffi_targets()
+    with pytest.raises(RuntimeError, match="MS_CUSTOM_AOT_WHITE_LIST") as caught:
+        native.open_library(cached.hash)
+    assert "expected to find it by its hash" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["../../../etc", "", "AB" * 32, "ab" * 31])
+def test_what_is_no_hash_is_not_looked_for_in_the_cache(cached, name):
+    msops.register_ffi_targets()
+    with pytest.raises(RuntimeError, match="not looked in this machine's cache"):
+        native.open_library(name)
 
 
 def test_libraries_with_equal_symbols_do_not_meet(tmp_path):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import logging
+import re
 from collections.abc import Iterable
+from pathlib import Path
 from types import ModuleType
 
 import jax
@@ -57,7 +60,8 @@ def register_ffi_targets(platform: str = "cpu", modules: Iterable[str | ModuleTy
     Ops register what they need when they are lowered. A program that comes from another process
     (`jax.export`, see `export_checks`) needs this call first. It also reads
     ``MSOPS_LIBRARY_PATH``, the folders in which it looks for the libraries of such programs by
-    their content. It starts no backend.
+    their content; what these do not have, the cache folder of this machine may. It starts no
+    backend.
 
     A program may call Python functions of the modules that are named here, and of no others. The
     code of such a function must be what it was when the program was exported.
@@ -99,23 +103,47 @@ def register_ffi_targets(platform: str = "cpu", modules: Iterable[str | ModuleTy
                 continue
             # One library that is damaged or not allowed must not keep the others from being found.
             try:
-                who = f"MSOPS_LIBRARY_PATH {folder}"
-                library = _toolchain.resolve(path, who)
-                other_abi = dataclasses.replace(
-                    library,
-                    hash=f"{library.hash}{_toolchain.OTHER_ABI}",
-                    old_string_abi=not library.old_string_abi,
-                )
-                remember_library(library, who)
-                remember_library(other_abi, who)
+                _remember(path, f"MSOPS_LIBRARY_PATH {folder}")
             except MsopsError as error:
                 warn_once(_log, str(error))
                 searched.append(f"refused {path}: {error}")
-    searched = searched or ["MSOPS_LIBRARY_PATH is not set, or empty"]
-    # To index a cache of a thousand libraries takes a second, which most processes need not pay.
-    searched.append(
-        "not looked in this machine's cache, which `msops cache ls` lists; MSOPS_LIBRARY_PATH may "
-        "name the folder there that has the hash as its name"
-    )
-    native_module().note_search(searched)
+    native_module().note_search(searched or ["MSOPS_LIBRARY_PATH is not set, or empty"])
+    native_module().set_cache_finder(_search_cache)
     return register_targets(platform)
+
+
+def _remember(path: Path, who: str) -> None:
+    """Makes a library known, whichever std::string a program takes it to have."""
+    library = _toolchain.resolve(path, who)
+    other_abi = dataclasses.replace(
+        library,
+        hash=f"{library.hash}{_toolchain.OTHER_ABI}",
+        old_string_abi=not library.old_string_abi,
+    )
+    remember_library(library, who)
+    remember_library(other_abi, who)
+
+
+def _search_cache(content: str) -> list[str]:
+    """Makes code known that a program names by its hash, if the cache folder has it.
+
+    Returns:
+      Why not, for the message; no line if the code is known now.
+    """
+    digest = content.removesuffix(_toolchain.OTHER_ABI)
+    # A program from elsewhere may say anything, a path say.
+    if not re.fullmatch("[0-9a-f]{64}", digest):
+        return ["not looked in this machine's cache: that is no SHA-256"]
+    who = f"the cache folder {config.cache_dir()}"
+    try:
+        found = _toolchain.find_in_cache(digest, who)
+        if found is None:
+            return [f"looked in {who}"]
+        if found.suffix == ".cubin":
+            code = found.read_bytes()
+            native_module().register_cubin(hashlib.sha256(code).hexdigest(), code)
+        else:
+            _remember(found, who)
+    except (MsopsError, OSError) as error:
+        return [f"refused what the cache has: {error}"]
+    return []

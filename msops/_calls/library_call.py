@@ -3,7 +3,7 @@
 A call names its library by content hash, base name and symbol, never by path or pointer. So
 equal programs are equal in every process, and the persistent compilation cache and `jax.export`
 can keep them. The path is found in the process: what it built or loaded, then
-``MSOPS_LIBRARY_PATH``.
+``MSOPS_LIBRARY_PATH``, then the cache folder.
 """
 
 from __future__ import annotations

@@ -145,16 +145,17 @@ def index(folder: str | os.PathLike[str]) -> dict[str, Path]:
 
 
 def find_in_cache(digest: str, who: str) -> Path | None:
-    """Returns the library of a content hash if the cache folder has it.
+    """Returns the library, or the cubin, of a content hash if the cache folder has it.
 
     Raises:
       BuildError: others may write it.
     """
     store = open_store(who)
-    found = index(store.object_path(digest, "any").parent).get(digest)
-    if found is not None:
-        store.check(found)
-    return found
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for path in sorted(store.object_path(digest, "any").parent.iterdir()):
+            if store.read_verified(path, digest) is not None:
+                return path
+    return None
 
 
 def _resolve(

@@ -50,13 +50,19 @@ void CubinStore::Register(const std::string& hash, std::string content) {
   if (!cubin) cubin = std::make_unique<Cubin>(std::move(content));
 }
 
-Cubin& CubinStore::Find(const std::string& hash, const std::string& who) {
+Cubin* CubinStore::FindKnown(const std::string& hash) {
   std::lock_guard<std::mutex> lock(mutex_);
   const auto found = cubins_.find(hash);
-  if (found != cubins_.end()) return *found->second;
+  return found == cubins_.end() ? nullptr : found->second.get();
+}
+
+Cubin& CubinStore::Find(const std::string& hash, const std::string& who) {
+  if (Cubin* const known = FindKnown(hash)) return *known;
+  const std::vector<std::string> cache_lines = SearchCache(hash);
+  if (Cubin* const cached = FindKnown(hash)) return *cached;
   throw std::runtime_error(
       Explain(who, "expected to find its CUDA code by hash, but no cubin here has it",
-              DescribeSearch(hash, "kernels that this process compiled"),
+              DescribeSearch(hash, "kernels that this process compiled", cache_lines),
               "The program was lowered elsewhere. Copy the .cubin files of the msops cache there "
               "into a folder, set MSOPS_LIBRARY_PATH to that folder, and call "
               "msops.register_ffi_targets(\"cuda\")."));

@@ -44,6 +44,9 @@ class CubinStore {
   Cubin& Find(const std::string& hash, const std::string& who);
 
  private:
+  // Returns a cubin, or null.
+  Cubin* FindKnown(const std::string& hash);
+
   std::mutex mutex_;
   std::unordered_map<std::string, std::unique_ptr<Cubin>> cubins_;
 };

@@ -52,11 +52,12 @@ void CheckAllowed(const Library& library, const std::vector<std::string>& origin
       "Move the library or its source into that folder, or change the environment variable."));
 }
 
-[[noreturn]] void ThrowUnknown(const std::string& hash, std::string_view name) {
+[[noreturn]] void ThrowUnknown(const std::string& hash, std::string_view name,
+                               const std::vector<std::string>& cache_lines) {
   throw std::runtime_error(
       Explain("Library " + Library(std::string(name), hash).Label(),
               "expected to find it by its hash, but no library here has it",
-              DescribeSearch(hash, "libraries that this process built or loaded"),
+              DescribeSearch(hash, "libraries that this process built or loaded", cache_lines),
               "The program was lowered elsewhere. Copy the library from there into a folder, set "
               "MSOPS_LIBRARY_PATH to that folder, and call msops.register_ffi_targets()."));
 }
@@ -112,9 +113,16 @@ void LibraryStore::Register(const std::string& hash, const std::string& path,
 }
 
 Library& LibraryStore::Open(const std::string& hash, std::string_view name) {
-  std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = libraries_.find(hash);
-  if (found == libraries_.end()) ThrowUnknown(hash, name);
+  std::unique_lock<std::mutex> lock(mutex_);
+  auto found = libraries_.find(hash);
+  if (found == libraries_.end()) {
+    // The finder registers what it finds, with the GIL, whose holder may wait for this mutex.
+    lock.unlock();
+    const std::vector<std::string> cache_lines = SearchCache(hash);
+    lock.lock();
+    found = libraries_.find(hash);
+    if (found == libraries_.end()) ThrowUnknown(hash, name, cache_lines);
+  }
   Library& library = *found->second;
   CheckAllowed(library, library.origins_);
   if (library.handle_) return library;

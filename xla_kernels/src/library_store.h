@@ -65,8 +65,9 @@ class LibraryStore {
   void Register(const std::string& hash, const std::string& path, const std::string& origin,
                 bool has_old_string_abi);
 
-  // Opens a library, or returns the one opened before. `name` is what the caller knows it by, for
-  // the message if it is unknown here. Throws std::runtime_error with what to do about it.
+  // Opens a library, or returns the one opened before; one that is not known is looked for in the
+  // cache. `name` is what the caller knows it by, for the message if it is unknown here. Throws
+  // std::runtime_error with what to do about it.
   Library& Open(const std::string& hash, std::string_view name);
 
  private:

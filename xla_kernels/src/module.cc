@@ -1,4 +1,5 @@
 // module.cc: the Python module msops._native, and the table of what it has XLA register.
+#include <pybind11/functional.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -113,6 +114,9 @@ PYBIND11_MODULE(_native, module) {
              "Makes CUDA code with this content hash known; it is loaded when first used.");
   module.def("note_search", &msops::NoteSearch, arg("lines"),
              "Keeps what was found in the folders of MSOPS_LIBRARY_PATH, for messages.");
+  module.def("set_cache_finder", &msops::SetCacheFinder, arg("find"),
+             "Has find(hash) asked for code that this process does not know; it registers what the "
+             "cache has, and returns lines on what it does not have.");
   module.def("set_function_finder", &msops::SetFinder, arg("find"),
              "Has find(id) asked for the Python functions that programs name; it returns the "
              "function, or None.");

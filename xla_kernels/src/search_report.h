@@ -1,8 +1,9 @@
-// search_report.h: what MSOPS_LIBRARY_PATH had, for messages about code that is not found by its
-// hash: libraries and cubins.
+// search_report.h: code that programs name by its hash, libraries and cubins, and this process does
+// not know: where it was looked for, and what looks for it at last.
 #ifndef MSOPS_SEARCH_REPORT_H_
 #define MSOPS_SEARCH_REPORT_H_
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,9 +13,20 @@ namespace msops {
 // Keeps what was found in the folders of MSOPS_LIBRARY_PATH, a line each.
 void NoteSearch(std::vector<std::string> lines);
 
-// Returns these lines, after one with the hash that was not found and one with `own`, what this
-// process has of its own. Callers may hold the mutex of their store.
-std::vector<std::string> DescribeSearch(const std::string& hash, std::string_view own);
+// Registers what the cache folder has under a hash; returns lines that say why it has nothing.
+using CacheFinder = std::function<std::vector<std::string>(const std::string& hash)>;
+
+// Says who searches the cache folder. Without, nobody does.
+void SetCacheFinder(CacheFinder find);
+
+// Asks the finder, and returns its lines. It is Python: callers hold no mutex that it could need.
+std::vector<std::string> SearchCache(const std::string& hash);
+
+// Returns the lines of NoteSearch, after one with the hash that was not found and one with `own`,
+// what this process has of its own, and before those of SearchCache. Callers may hold the mutex of
+// their store.
+std::vector<std::string> DescribeSearch(const std::string& hash, std::string_view own,
+                                        const std::vector<std::string>& cache_lines);
 
 }  // namespace msops
 
