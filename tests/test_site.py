@@ -242,3 +242,21 @@ def test_the_search_shows_the_page_on_a_word_before_names_of_the_reference(site:
     command = [node, Path(__file__).with_name("search_site.cjs"), site, *expected]
     shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     assert dict(zip(expected, shown.splitlines(), strict=True)) == expected
+
+
+def least_width(table: str) -> int:
+    """Returns about how many pixels a table of a page needs, as words are not broken."""
+    widths: dict[int, int] = {}
+    rows = table.splitlines()
+    for row in (rows[0], *rows[2:]):
+        for column, cell in enumerate(re.split(r"(?<!\\)\|", row.strip().strip("|"))):
+            words = re.sub(r"\[([^\]]*)\]\([^)]*\)|`", r"\1", cell).split()
+            widths[column] = max(widths.get(column, 0), *map(len, words), 0)
+    return 8 * sum(widths.values()) + 18 * len(widths)
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("[gtr]*/**/*.md")), ids=lambda path: path.stem)
+def test_tables_of_pages_fit_beside_the_two_sidebars(path: Path) -> None:
+    for table in re.findall(r"(?:^\|.*\n)+", path.read_text(), re.M):
+        # In a window of 1400 pixels; a browser gave the numbers.
+        assert least_width(table) <= 742, table.splitlines()[0]
