@@ -216,9 +216,9 @@ def test_op_without_bprop_says_how_to_give_one() -> None:
         jax.grad(lambda x: op(x, x).sum())(X)
     assert str(caught.value) == (
         "Custom 'Multiply': it is being differentiated, and has no bprop.\n"
-        "Give one: Custom(..., bprop=lambda x, out, dout: (dx,)), with one gradient per input, "
-        "for reverse mode (jax.grad); or a rule for both modes, Custom(..., jvp=lambda primals, "
-        "tangents, out: dout); or put jax.lax.stop_gradient around its inputs."
+        "Make it with one: bprop=lambda x, out, dout: (dx,), with one gradient per input, for "
+        "reverse mode (jax.grad); or jvp=lambda primals, tangents, out: dout, a rule for both "
+        "modes; or put jax.lax.stop_gradient around its inputs."
     )
 
 

@@ -353,10 +353,10 @@ def test_without_a_rule_the_error_explains_the_three_ways(transform: Any) -> Non
     assert str(caught.value) == (
         "Custom 'square': forward mode (jax.jvp, jax.jacfwd, jax.hessian) needs a forward rule; "
         "the op has a bprop, a rule for reverse mode.\n"
-        "There are three ways to have both: Custom(..., forward=True), if bprop is JAX code and "
-        "linear in dout; Custom(..., jvp=lambda primals, tangents, out: dout), a rule of its own; "
-        "or a kernel that is differentiated itself: loops (func_type 'akg' or 'hybrid') or TBE DSL "
-        "('tbe'). jax.jacrev(jax.grad(f)) is a Hessian without forward mode."
+        "There are three ways to have both: make the op with forward=True, if bprop is JAX code "
+        "and linear in dout; with jvp=lambda primals, tangents, out: dout, a rule of its own; or "
+        "from a kernel that is differentiated itself: loops (msops.kernel, func_type 'akg' or "
+        "'hybrid') or TBE DSL ('tbe'). jax.jacrev(jax.grad(f)) is a Hessian without forward mode."
     )
     np.testing.assert_allclose(jax.jacrev(jax.grad(lambda x: op(x).sum()))(X), 2 * np.eye(3))
 

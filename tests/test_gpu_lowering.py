@@ -148,7 +148,7 @@ def test_a_host_kernel_lowered_for_cuda_is_an_error() -> None:
         lower_for_cuda(op, jnp.ones(3))
     assert str(caught.value) == (
         "Custom 'HostClip' on GPU: host_clip.cc holds no GPU code.\n"
-        "Pass Custom(..., host=True) to run it on the host with a copy each way, give a .cu "
+        "Make the op with host=True to run it on the host with a copy each way, give a .cu "
         "kernel, or register op info for target 'GPU' if the library does launch on the GPU."
     )
 

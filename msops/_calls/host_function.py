@@ -33,7 +33,7 @@ _FAILURES = 64
 _WIDE = (np.dtype(np.float64), np.dtype(np.complex128))
 
 _READ_ONLY_ADVICE = (
-    "Its inputs are read-only views: write to a copy, x.copy(), or pass Custom(..., writable=True)."
+    "Its inputs are read-only views: write to a copy, x.copy(), or make the op with writable=True."
 )
 
 # JAX cannot call a program that is being called; its own text lists all settings of the program.

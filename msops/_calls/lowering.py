@@ -102,5 +102,5 @@ def refuse_copies(who: str, copies: int) -> BackendError:
         f"it is stateful: one call must be one run, and {copies} devices would each run it "
         "for the same arrays",
         "Call it inside jax.shard_map, once per device; or move the inputs to one device with "
-        "jax.device_put; or divide them over all devices along what Custom(sharding=) allows.",
+        "jax.device_put; or divide them over all devices along what its sharding= allows.",
     )

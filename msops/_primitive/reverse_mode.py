@@ -202,9 +202,9 @@ def refuse_differentiation(who: str) -> GradientTypeError:
     return GradientTypeError.explained(
         who,
         "it is being differentiated, and has no bprop",
-        "Give one: Custom(..., bprop=lambda x, out, dout: (dx,)), with one gradient per "
-        "input, for reverse mode (jax.grad); or a rule for both modes, Custom(..., jvp=lambda "
-        "primals, tangents, out: dout); or put jax.lax.stop_gradient around its inputs.",
+        "Make it with one: bprop=lambda x, out, dout: (dx,), with one gradient per input, for "
+        "reverse mode (jax.grad); or jvp=lambda primals, tangents, out: dout, a rule for both "
+        "modes; or put jax.lax.stop_gradient around its inputs.",
     )
 
 
@@ -213,8 +213,8 @@ def refuse_transposition(who: str) -> GradientTypeError:
     return GradientTypeError.explained(
         who,
         "jax.linear_transpose is applied to it, and it has no bprop",
-        "If the op is linear, its transpose is its bprop: Custom(..., bprop=lambda x, out, "
-        "dout: (transposed(dout),)).",
+        "If the op is linear, its transpose is its bprop: make it with bprop=lambda x, out, dout: "
+        "(transposed(dout),).",
     )
 
 
@@ -224,9 +224,9 @@ def refuse_forward_mode(who: str) -> GradientTypeError:
         who,
         "forward mode (jax.jvp, jax.jacfwd, jax.hessian) needs a forward rule; the op has a "
         "bprop, a rule for reverse mode",
-        "There are three ways to have both: Custom(..., forward=True), if bprop is JAX code "
-        "and linear in dout; Custom(..., jvp=lambda primals, tangents, out: dout), a rule of "
-        "its own; or a kernel that is differentiated itself: loops (func_type 'akg' or "
+        "There are three ways to have both: make the op with forward=True, if bprop is JAX code "
+        "and linear in dout; with jvp=lambda primals, tangents, out: dout, a rule of its own; or "
+        "from a kernel that is differentiated itself: loops (msops.kernel, func_type 'akg' or "
         "'hybrid') or TBE DSL ('tbe'). jax.jacrev(jax.grad(f)) is a Hessian without forward "
         "mode.",
     )

@@ -59,8 +59,7 @@ class Callee:
         return Callee(
             operator.who,
             "it has no sharding rule" if rule is None else f"its rule is {rule}",
-            'Say what may be divided, Custom(..., sharding="i j -> i j") or batch_dims=1; or call '
-            "it",
+            'Say what may be divided, sharding="i j -> i j" or batch_dims=1; or call it',
             operator,
         )
 

@@ -127,7 +127,7 @@ def check_repeatable(runs: Runs) -> Finding:
             check,
             f"kernel {runs.kernel} returns other results for the same inputs",
             lines,
-            "Pass Custom(..., stateful=True) if that is meant; else look for static variables, "
+            "Make the op with stateful=True if that is meant; else look for static variables, "
             "clocks and unseeded random numbers.",
         )
     if isinstance(runs, GuardedRuns) and (lines := _lines_after_others(runs)):
@@ -275,7 +275,7 @@ def check_threads(runs: GuardedRuns) -> Finding:
         return skipped(check, "on one thread results differ already")
     remedy = (
         "Keep nothing in static variables; ask for a workspace in Init. "
-        "Or pass Custom(..., reentrant=False)."
+        "Or make the op with reentrant=False."
     )
     if runs.threads.crash:
         summary = f"kernel {runs.kernel} crashes when two threads run it"

@@ -94,7 +94,7 @@ def check_eager_and_jit(subject: Subject) -> Finding:
             check,
             "calls with the same inputs differ",
             list(dict.fromkeys(lines)),
-            "Pass Custom(..., stateful=True) if that is meant; else keep nothing between calls.",
+            "Make the op with stateful=True if that is meant; else keep nothing between calls.",
         )
     return passed(check, "same bytes, on two threads too")
 
@@ -141,7 +141,7 @@ def check_vmap(subject: Subject) -> Finding:
             check,
             f"vmap differs from a loop over {_MAPPED} elements",
             lines,
-            "Fix Custom(vmap=): 'expand_dims' and 'broadcast_all' promise that the kernel takes "
+            "Correct its vmap=: 'expand_dims' and 'broadcast_all' promise that the kernel takes "
             "a leading axis; 'sequential' always works.",
         )
     return passed(check, f"as a loop over {_MAPPED} elements, {len(choices)} choices of inputs")

@@ -339,7 +339,7 @@ void AicpuCall::Finish(const Execution& execution, void** parameters) const {
     if (!spec_.dynamic_outputs) {
       throw std::runtime_error(
           Explain(Who(), what, {Location()},
-                  "Pass Custom(..., dynamic_outputs=True) to get the true shapes as one more "
+                  "Make the op with dynamic_outputs=True to get the true shapes as one more "
                   "output, or declare this shape in out_shape."));
     }
     const bool fits = dims.size() == room.size() &&

@@ -341,7 +341,7 @@ std::string HostFunction::ExplainHeld(size_t view) const {
                      std::to_string(is_input ? view : view - spec_.operand_count) +
                      ", whose memory is the program's and is reused after the call",
                  {},
-                 "Keep a copy, x.copy(), or pass Custom(..., writable=True) for inputs of your "
+                 "Keep a copy, x.copy(), or make the op with writable=True for inputs of your "
                  "own.");
 }
 

@@ -207,7 +207,7 @@ class AotBackend(OpaqueBackend["AotSource | NamedOperator", AotKernel]):
             raise BackendError.explained(
                 request.who,
                 f"{kernel.library.name} holds no GPU code",
-                "Pass Custom(..., host=True) to run it on the host with a copy each way, "
+                "Make the op with host=True to run it on the host with a copy each way, "
                 "give a .cu kernel, or register op info for target 'GPU' if the library does "
                 "launch on the GPU.",
             )
