@@ -413,6 +413,16 @@ BUILD_ERRORS: Rows = (
         "Write // for the whole quotient, or convert: float32(n[0]) / float32(n[1]).",
     ),
     (
+        "c[0] = «n[0] / (n[0] > 1)»",
+        "'/' of an int32 and a bool is ambiguous",
+        "Convert both: float32(n[0]) / float32(n[0] > 1).",
+    ),
+    (
+        "c[0] = «uint8(n[0]) / 300.0»",
+        "the constant 300.0 is no uint8",
+        "Write a number that uint8 has, or compute in float32: float32(uint8(n[0])).",
+    ),
+    (
         "c[0] = «1 / 2»",
         "'/' of two int32 is ambiguous",
         "Write // for the whole quotient, or convert: float32(1) / float32(2).",

@@ -355,15 +355,15 @@ CASES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
         lambda: aot("Multiply")("a", X),
         errors.ArgumentTypeError,
         "Custom 'Multiply': expected an array for input 0; got str 'a'.\n"
-        "Pass a jax.Array, numpy array, msops.Tensor or number; attributes are named by op info "
-        "(reg_info=CustomRegOp()...attr(...)), or by attrs=.",
+        "Pass a jax.Array, numpy array, msops.Tensor or number; what is no array is an attribute: "
+        "declare it by attrs= or by op info, and pass it by its name.",
     ),
     "None in a list": (
         lambda: aot("AddAll", lambda xs: xs[0], lambda xs: xs[0])([X, None]),
         errors.ArgumentTypeError,
         "Custom 'AddAll': expected an array for element 1 of input 0; got NoneType None.\n"
-        "Pass a jax.Array, numpy array, msops.Tensor or number; attributes are named by op info "
-        "(reg_info=CustomRegOp()...attr(...)), or by attrs=.",
+        "Pass a jax.Array, numpy array, msops.Tensor or number; what is no array is an attribute: "
+        "declare it by attrs= or by op info, and pass it by its name.",
     ),
     "a list that holds itself": (
         lambda: aot("AddAll", lambda xs: xs[0], lambda xs: xs[0])(endless(X)),

@@ -134,7 +134,7 @@ def test_python_number_stands_for_a_scalar_gradient() -> None:
         (
             lambda x, y, dout: dout,
             errors.GradientTypeError,
-            "expected a tuple of 2 gradient(s), one per input; got ",
+            "expected a tuple of 2 gradient(s), one per input; got an array.",
             "Return a tuple even for one gradient: return (dx,).",
         ),
         (

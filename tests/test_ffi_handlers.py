@@ -120,6 +120,13 @@ def test_eager_jit_vmap_and_scan(file: str, request: pytest.FixtureRequest) -> N
     assert op(np.zeros((0, 3), np.float32)).shape == (0, 3)
 
 
+def test_custom_keeps_the_dtypes_of_attributes(source: Path) -> None:
+    op = msops.Custom(f"{source}:Normalise_", func_type="ffi", out=like, attrs={"eps": EPS})
+    np.testing.assert_allclose(op(X), expected(X), rtol=1e-6)
+    np.testing.assert_allclose(op(X, eps=1.0), expected(X, 1.0), rtol=1e-6)
+    assert jax.jit(op)(X).dtype == np.float32
+
+
 def test_it_agrees_with_ffi_call(library: Path) -> None:
     handler = ctypes.CDLL(str(library)).Normalise_
     jax.ffi.register_ffi_target("test_normalise", jax.ffi.pycapsule(handler), platform="cpu")

@@ -143,7 +143,7 @@ def test_rule_may_say_that_a_result_is_not_batched() -> None:
 @pytest.mark.parametrize(
     ("answer", "family", "problem"),
     [
-        (X, errors.ArgumentTypeError, "expected (result, is_batched); got "),
+        (X, errors.ArgumentTypeError, "expected (result, is_batched); got an array"),
         (
             (X, (True, True)),
             errors.ArgumentTypeError,

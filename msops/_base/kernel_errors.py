@@ -40,7 +40,7 @@ def describe_exception(error: BaseException) -> str:
     """Returns type and text of an exception of a user's, whose ``__str__`` may raise."""
     kind = type(error).__name__
     try:
-        return f"{kind}: {error}"
+        return f"{kind}: {text}" if (text := str(error)) else kind
     except Exception as failure:
         return f"{kind}, whose __str__ raised {type(failure).__name__}"
 

@@ -32,6 +32,10 @@ _log = logging.getLogger("msops.pyfunc")
 _FAILURES = 64
 _WIDE = (np.dtype(np.float64), np.dtype(np.complex128))
 
+_INTERRUPT_ADVICE = (
+    "The user, or a signal, interrupted it. Under jax.jit, with msops.kernel_errors(): raises a "
+    "KeyboardInterrupt."
+)
 _READ_ONLY_ADVICE = (
     "Its inputs are read-only views: write to a copy, x.copy(), or make the op with writable=True."
 )
@@ -246,6 +250,8 @@ class HostFunction:
         elif isinstance(error, _OF_TRACERS):
             # Pages of text about JAX's own functions follow.
             raised, remedy = type(error).__name__, f"{_TRACER_ADVICE} {remedy}"
+        elif isinstance(error, KeyboardInterrupt):
+            remedy = _INTERRUPT_ADVICE
         elif "read-only" in raised:
             remedy = _READ_ONLY_ADVICE
         return KernelError.explained(

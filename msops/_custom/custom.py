@@ -257,7 +257,8 @@ class Custom(Generic[P, R]):
             "build": build,
         }
         self._options = read_options(options, self._backend, self._who)
-        self._source = self._backend.read(func, self._options, self._who)
+        kernel, attrs = self._backend.prepare(func, attrs)
+        self._source = self._backend.read(kernel, self._options, self._who)
         self._inference = read_inference(
             out_shape,
             out_dtype,

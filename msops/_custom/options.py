@@ -10,7 +10,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from msops._backends import BACKENDS, find_backend
-from msops._backends.aot.handler_options import Handler
 from msops._base.building import Build, SourceText
 from msops._op.backend import Backend
 from msops._op.identity import ByValue
@@ -29,8 +28,6 @@ def name_of(func: Any) -> str:
     """Returns the name an op has by its kernel."""
     if isinstance(func, (list, tuple)) and func:
         func = func[0]
-    if isinstance(func, Handler):
-        func = func.func
     if isinstance(func, SourceText):
         return func.name
     if isinstance(func, os.PathLike):

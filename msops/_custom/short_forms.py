@@ -9,7 +9,6 @@ from typing import Any, Literal, Never, ParamSpec, TypedDict, TypeVar, Unpack, o
 import jax
 
 from msops import _jax_seam as seam
-from msops._backends.aot.handler_options import Handler, split_attributes
 from msops._base.building import AnyPath, Build, SourceText
 from msops._custom.custom import Custom
 from msops._custom.kernel import kernel as runs_as_python
@@ -93,7 +92,9 @@ def pyfunc(
 
 
 @overload
-def kernel(func: Callable[Q, R], /) -> Custom[Q, R]: ...
+def kernel(
+    func: Callable[Q, R], /, *, out: Any = None, **options: Unpack[CustomOptions]
+) -> Custom[Q, R]: ...
 
 
 @overload
@@ -224,10 +225,7 @@ def ffi(
             "expected out, what the handler returns; got none",
             "Pass out=lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype).",
         )
-    dtypes: tuple[tuple[str, str], ...] = ()
-    if isinstance(attrs := options.get("attrs"), Mapping):
-        options["attrs"], dtypes = split_attributes(attrs)
-    return Custom(Handler(func, dtypes), func_type="ffi", out=out, **options)
+    return Custom(func, func_type="ffi", out=out, **options)
 
 
 def _refuse_positions(name: str, others: tuple[object, ...]) -> None:

@@ -59,9 +59,14 @@ def as_array(value: Any, what: str, who: str) -> Any:
         who,
         f"expected an array for {what}; got {type(value).__name__} "
         f"{shown if len(shown) < 60 else shown[:57] + '...'}",
-        "Pass a jax.Array, numpy array, msops.Tensor or number; attributes are named by op "
-        "info (reg_info=CustomRegOp()...attr(...)), or by attrs=.",
+        "Pass a jax.Array, numpy array, msops.Tensor or number; what is no array is an attribute: "
+        "declare it by attrs= or by op info, and pass it by its name.",
     )
+
+
+def kind_of(value: Any) -> str:
+    """Returns what a message calls a value: JAX's classes of arrays have names of their own."""
+    return "an array" if isinstance(value, jax.Array) else type(value).__name__
 
 
 def refuse_wide(value: int, bits: int, what: str, remedy: str, who: str) -> None:

@@ -69,6 +69,10 @@ class Backend(abc.ABC, Generic[SourceT, KernelT]):
     compiles_per_shape = False
     has_trials = False
 
+    def prepare(self, func: Any, attrs: Any) -> tuple[Any, Any]:
+        """Returns what `read` is given, and the attributes without what only the kernel needs."""
+        return func, attrs
+
     @abc.abstractmethod
     def read(self, func: Any, options: Options, who: str) -> SourceT:
         """Checks what `Custom` was given as kernel; returns it, source or library unread."""

@@ -18,6 +18,7 @@ import jax.numpy as jnp
 
 from msops import _jax_seam as seam
 from msops._base.logging import tell_once
+from msops._op.arrays import kind_of
 from msops._op.call import Call, fit_arguments
 from msops._op.identity import ByValue
 from msops._op.outputs import Outputs
@@ -157,7 +158,7 @@ def _read_answer(answer: Any, made: Outputs, who: str) -> tuple[list[jax.Array],
     if not isinstance(answer, tuple) or len(answer) != 2:
         raise ArgumentTypeError.explained(
             f"vmap rule of {who}",
-            f"expected (result, is_batched); got {type(answer).__name__}",
+            f"expected (result, is_batched); got {kind_of(answer)}",
             "Return the result with its batch axis first, and True or False in its structure.",
         )
     results, flags = jax.tree.leaves(answer[0]), jax.tree.leaves(answer[1])

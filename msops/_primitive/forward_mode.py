@@ -26,6 +26,7 @@ from jax.custom_derivatives import SymbolicZero
 
 from msops import _jax_seam as seam
 from msops._face.tensor import Tensor, unwrap, wrap
+from msops._op.arrays import kind_of
 from msops._op.call import Call, noting, refusing_signature, width
 from msops._op.protocols import BoundOp
 from msops._primitive.reverse_mode import apply_bprop, check_entry
@@ -93,7 +94,7 @@ def _out_and_tangents(rule: Callable[..., Any], primals: Any, tangents: Any) -> 
     if not isinstance(answer, (tuple, list)) or len(answer) != 2:
         raise GradientTypeError.explained(
             "the rule of def_jvp",
-            f"expected (out, tangent_out); got {type(answer).__name__}",
+            f"expected (out, tangent_out); got {kind_of(answer)}",
             "Return what the op returns, and its tangent in the same structure.",
         )
     return answer

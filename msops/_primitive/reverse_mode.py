@@ -21,6 +21,7 @@ from jax.tree_util import PyTreeDef
 
 from msops import _jax_seam as seam
 from msops._face.tensor import unwrap, wrap
+from msops._op.arrays import kind_of
 from msops._op.call import Call, fit_arguments, noting, refusing_signature
 from msops._op.outputs import Outputs
 from msops.errors import ArgumentTypeError, GradientTypeError, GradientValueError
@@ -253,8 +254,7 @@ def _check_gradients(
     if not isinstance(gradients, (tuple, list)):
         raise GradientTypeError.explained(
             rule_name,
-            f"expected a tuple of {expected} gradient(s), one per input; "
-            f"got {type(gradients).__name__}",
+            f"expected a tuple of {expected} gradient(s), one per input; got {kind_of(gradients)}",
             "Return a tuple even for one gradient: return (dx,).",
         )
     if len(gradients) != expected:

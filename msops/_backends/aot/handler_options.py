@@ -1,4 +1,4 @@
-"""What `msops.ffi` hands over: where a handler is, and of which dtypes its attributes are."""
+"""What a handler is made from: where it is, and of which dtypes its attributes are."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _READABLE = frozenset(
 
 @dataclasses.dataclass(frozen=True)
 class Handler:
-    """A handler as `msops.ffi` is given it.
+    """A handler as `Custom` is given it.
 
     Attributes:
       func: file and symbol, as `Custom` takes them, or a source text.

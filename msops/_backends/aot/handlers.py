@@ -7,12 +7,12 @@ library by its content: so programs with it go to JAX's cache on disk, and are e
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
 from msops import _jax_seam as seam
 from msops._backends.aot.backend import AotBackend, AotKernel, AotSource, build_library
-from msops._backends.aot.handler_options import Handler
+from msops._backends.aot.handler_options import Handler, split_attributes
 from msops._base.building import SourceText
 from msops._calls.library_call import ForeignCall
 from msops._op.backend import Backend
@@ -49,19 +49,26 @@ class FfiBackend(AotBackend):
     func_type = "ffi"
     own_options: tuple[str, ...] = ("stateful", "reentrant", "inplace", "host", "build")
 
-    def read(self, func: Any, options: Options, who: str) -> HandlerSource:
+    def prepare(self, func: Any, attrs: Any) -> tuple[Handler, Any]:
+        """Takes the dtypes of attributes to the handler, whose binding has them."""
+        if not isinstance(attrs, Mapping):
+            return Handler(func), attrs
+        values, dtypes = split_attributes(attrs)
+        return Handler(func, dtypes), values
+
+    def read(self, func: Handler, options: Options, who: str) -> HandlerSource:
         """Splits ``"path:Symbol"`` and checks that the files exist and may be used."""
-        handler = func if isinstance(func, Handler) else Handler(func)
-        if isinstance(handler.func, str) and handler.func.isidentifier():
+        named = func.func
+        if isinstance(named, str) and named.isidentifier():
             raise ArgumentValueError.explained(
                 who,
-                f"expected 'library.so:Symbol' or 'source.cc:Symbol'; got {handler.func!r}",
+                f"expected 'library.so:Symbol' or 'source.cc:Symbol'; got {named!r}",
                 "Name the library, too. A target that is registered already is called by "
                 "jax.ffi.ffi_call.",
             )
-        source = super().read(handler.func, options, who)
+        source = super().read(named, options, who)
         assert isinstance(source, AotSource)
-        return _with_dtypes(source, handler.dtypes)
+        return _with_dtypes(source, func.dtypes)
 
     def resolve(self, source: Any, options: Options, who: str) -> AotKernel:
         """Builds or copies the library, and finds the handler in it."""

@@ -225,10 +225,14 @@ def _check_domain(
     domain = operators.BINARY[op][1]
     what = f"'{_SIGN_OF.get(op, op)}'"
     if op == "div" and not is_float(dtype):
+        floats = " / ".join(_as_floats(typing, node))
+        is_whole = all(operand.dtype != "bool" for operand in operands)
         raise typing.report.build_error(
             node,
             f"'/' of {_named_both(dtype, operands)} is ambiguous",
-            f"Write // for the whole quotient, or convert: {' / '.join(_as_floats(typing, node))}.",
+            f"Write // for the whole quotient, or convert: {floats}."
+            if is_whole
+            else f"Convert both: {floats}.",
         )
     if dtype == "bool" and op not in ("eq", "ne", "and", "or", "xor"):
         raise typing.report.build_error(
@@ -245,9 +249,10 @@ def _check_domain(
 def _named_both(dtype: str, operands: tuple[Expr, Expr]) -> str:
     """Returns the operands by name: a constant takes the type of the other."""
     constants = [operand.value for operand in operands if isinstance(operand, Const)]
-    if len(constants) != 1:
-        return f"two {dtype}"
-    return f"{named(dtype)} and the number {constants[0]}"
+    if len(constants) == 1:
+        return f"{named(dtype)} and the number {constants[0]}"
+    left, right = (operand.dtype for operand in operands)
+    return f"two {dtype}" if left == right else f"{named(left)} and {named(right)}"
 
 
 def unary(typing: Typing, node: ast.AST, op: UnaryOp, operand: Expr) -> Expr:

@@ -133,7 +133,7 @@ class Typing:
             return with_parts(parts, dtype=dtype)
         assert isinstance(value, Const)
         if not represents(dtype, value.value):
-            wide = "int64" if value.value % 1 == 0 else "float32"
+            wide = "int64" if isinstance(value.value, int) else "float32"
             instead = f", or compute in {wide}: {wide}({other})" if other else ""
             raise self.report.build_error(
                 node,
