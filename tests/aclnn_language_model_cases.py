@@ -265,4 +265,119 @@ def quantized() -> Iterator[Case]:
     yield Case("DeepNorm", (a, b, shift, weight, 0.3, 1e-6), deep, 1e-5)
 
 
-CASES = [*mixtures(), *caches(), *quantized()]
+def queries(query: np.ndarray, lengths: Any, is_flat: bool) -> Iterator[tuple[int, range]]:
+    """Each sequence, and where its queries are, all being one behind the other."""
+    if is_flat:
+        for sequence, end in enumerate(lengths):
+            yield sequence, range(lengths[sequence - 1] if sequence else 0, end)
+        return
+    count, room = query.shape[:2]
+    for sequence, length in enumerate([room] * count if lengths is None else lengths):
+        yield sequence, range(sequence * room, sequence * room + length)
+
+
+def stored_keys(key: np.ndarray, table: Any, lengths: Any, sequence: int) -> np.ndarray:
+    if table is None:
+        return key[sequence] if lengths is None else key[sequence, : lengths[sequence]]
+    blocks = [key[block] for block in table[sequence] if block >= 0]
+    return np.concatenate(blocks)[: lengths[sequence]]
+
+
+def best_keys(
+    query: np.ndarray,
+    key: np.ndarray,
+    weights: np.ndarray,
+    lengths: Any,
+    key_lengths: Any,
+    table: Any,
+    layout: Any,
+    _: str,
+    count: int,
+    mode: int,
+) -> np.ndarray:
+    heads, size = query.shape[-2:]
+    flat, factors = query.reshape(-1, heads, size), weights.reshape(-1, heads)
+    out = np.full((len(flat), 1, count), -1, np.int32)
+    for sequence, rows in queries(query, lengths, layout in (1, "TND")):
+        keys = stored_keys(key, table, key_lengths, sequence)[:, 0]
+        for place, row in enumerate(rows):
+            seen = len(keys) if mode == 0 else len(keys) - len(rows) + place + 1
+            scores = [factors[row] @ np.maximum(flat[row] @ one, 0) for one in keys[:seen]]
+            best = sorted(range(seen), key=lambda n: -scores[n])[:count]
+            out[row, 0, : len(best)] = best
+    return out.reshape(*query.shape[:-2], 1, count)
+
+
+def attended(
+    query: np.ndarray,
+    key: np.ndarray,
+    value: np.ndarray,
+    indices: np.ndarray,
+    table: Any,
+    lengths: Any,
+    key_lengths: Any,
+    query_rope: Any,
+    key_rope: Any,
+    scale: float,
+    group: int,
+    layout: Any,
+    _: str,
+    mode: int,
+) -> np.ndarray:
+    if query_rope is not None:
+        query, key = np.concatenate([query, query_rope], -1), np.concatenate([key, key_rope], -1)
+    heads, size = query.shape[-2:]
+    shared = key.shape[2]
+    flat = query.reshape(-1, heads, size)
+    chosen = indices.reshape(len(flat), shared, -1)
+    out = np.zeros((len(flat), heads, value.shape[3]))
+    for sequence, rows in queries(query, lengths, layout in (1, "TND")):
+        keys, values = (stored_keys(x, table, key_lengths, sequence) for x in (key, value))
+        for place, row in enumerate(rows):
+            seen = len(keys) if mode == 0 else len(keys) - len(rows) + place + 1
+            for head in range(heads):
+                own = head // (heads // shared)
+                wanted = chosen[row, own].tolist()
+                wanted = wanted[: wanted.index(-1)] if -1 in wanted else wanted
+                every = [n * group + inside for n in wanted for inside in range(group)]
+                every = [n for n in every if n < seen]
+                if every:
+                    scores = np.array([flat[row, head] @ keys[n, own] for n in every]) * scale
+                    shares = np.exp(scores - scores.max())
+                    out[row, head] = shares / shares.sum() @ values[every, own]
+    return out.reshape(*query.shape[:-1], value.shape[3])
+
+
+def choosing() -> Iterator[Case]:
+    query, weights, key = normal(2, 3, 2, 4), normal(2, 3, 2), normal(2, 5, 1, 4)
+    none = None, None, None
+    for mode in (0, 3):
+        yield Case("LightningIndexer", (query, key, weights, *none, 0, 1, 3, mode), best_keys)
+    lengths, own = np.array([2, 3]), np.array([4, 3])
+    short = query, key, weights[..., None], lengths, own, None, "BSND", "BSND", 7, 3
+    yield Case("LightningIndexer", short, best_keys)
+    blocks, table = normal(6, 2, 1, 4), np.array([[4, 0, 5], [2, 1, -1]])
+    flat, sums = query.reshape(6, 2, 4)[:5], np.array([2, 5])
+    paged = flat, blocks, weights.reshape(6, 2)[:5], sums, own, table, 1, 0, 2, 3
+    yield Case("LightningIndexer", paged, best_keys)
+
+
+def attending() -> Iterator[Case]:
+    query, key, value = normal(2, 3, 4, 6), normal(2, 8, 2, 6), normal(2, 8, 2, 5)
+    ropes = normal(2, 3, 4, 2), normal(2, 8, 2, 2)
+    indices = integers(0, 4, 2, 3, 2, 3, dtype=np.int32)
+    indices[..., 2] = np.where(indices[..., 2] > 1, -1, indices[..., 2])
+    none = (None,) * 3
+    for mode in (0, 3):
+        inputs = query, key, value, indices, *none, *ropes, 0.5, 2, 0, 0, mode
+        yield Case("SparseFlashAttention", inputs, attended, 1e-5)
+    lengths, own = np.array([2, 3]), np.array([5, 7])
+    inputs = query, key, value, indices, None, lengths, own, None, None, 0.5, 2, "BSND", "BSND", 3
+    yield Case("SparseFlashAttention", inputs, attended, 1e-5)
+    blocks, table = (normal(6, 2, 2, 6), normal(6, 2, 2, 5)), np.array([[4, 0, 5], [2, 1, -1]])
+    flat, chosen = query.reshape(6, 4, 6)[:5], indices.reshape(6, 2, 3)[:5]
+    paged = flat, *blocks, chosen, table, np.array([2, 5]), np.array([5, 4]), None, None
+    yield Case("SparseFlashAttention", (*paged, 0.5, 1, 1, "PA_BSND", 3), attended, 1e-5)
+
+
+CASES = [*mixtures(), *caches(), *quantized(), *choosing(), *attending()]

@@ -57,6 +57,7 @@ Add Sub Mul Div Gelu Silu Softmax LogSoftmax LayerNorm RmsNorm Matmul Mean Reduc
 Softplus LogSumExp Norm Cumsum Gather ScatterAdd Index AvgPool2d MaxPool BatchNorm GroupNorm Amax
 MultiScaleDeformableAttn Sort Topk SplitTensor Cat DeepNorm MoeGatingTopKSoftmax MoeInitRoutingV2
 MoeFinalizeRoutingV2 ScatterNdUpdate ScatterPaCache KvRmsNormRopeCache ApplyRotaryPosEmbV2
+SparseFlashAttention
 """
 # One of each kind: element by element, along an axis, a product, by indices, over windows, a
 # normalisation, several results. JAX differentiates what the others are made of in the same ways.
@@ -284,6 +285,38 @@ def test_a_drawn_mask_drops_its_part() -> None:
     assert np.asarray(all_kept).tolist() == [255] * 16
 
 
+def choosing(layout: Any = 0, key_layout: Any = "BSND", count: int = 2, mode: int = 0) -> Any:
+    """A call of LightningIndexer."""
+    query = np.ones((1, 2, 4) if layout else (1, 2, 2, 4), np.float32)
+    key = np.ones((1, 3, 1, 4), np.float32)
+    weights = np.ones(query.shape[:-1], np.float32)
+    return [query, key, weights, None, None, None, layout, key_layout, count, mode]
+
+
+def attending(
+    rope: bool = False, size: int = 1, heads: int = 1, chosen: int = 0, length: float = 3
+) -> Any:
+    """A call of SparseFlashAttention."""
+    query, key = np.ones((1, 2, 2, 4), np.float32), np.ones((1, 3, heads, 4), np.float32)
+    indices = np.full((1, 2, heads, 2), chosen, np.int32)
+    ropes = query if rope else None, None
+    return [
+        query,
+        key,
+        key,
+        indices,
+        None,
+        None,
+        np.array([length]),
+        *ropes,
+        1.0,
+        size,
+        0,
+        "BSND",
+        3,
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "inputs", "message"),
     [
@@ -303,6 +336,16 @@ def test_a_drawn_mask_drops_its_part() -> None:
         ("MseLoss", [ONES, ONES, 3], "expected reduction 0, 1 or 2"),
         ("IndexFillTensor", [ONES, 0, [3], 1.0], "indices below 3"),
         ("RightShift", [ONES, ONES], "integers or booleans"),
+        ("LightningIndexer", choosing(layout=1), "actualSeqLengthsQuery with layout TND"),
+        ("LightningIndexer", choosing(key_layout="PA_BSND"), "a blockTable with PA_BSND alone"),
+        ("LightningIndexer", choosing(count=0), "sparseCount above 0"),
+        ("LightningIndexer", choosing(mode=2), "sparseMode 0 or 3"),
+        ("SparseFlashAttention", attending(rope=True), "queryRope and keyRope, or none"),
+        ("SparseFlashAttention", attending(size=0), "sparseBlockSize above 0"),
+        ("SparseFlashAttention", attending(heads=3), "sparseIndices do not fit"),
+        ("SparseFlashAttention", attending(chosen=3), "indices below 3"),
+        ("SparseFlashAttention", attending(length=4), "indices below 4"),
+        ("SparseFlashAttention", attending(length=1.0), "integer indices"),
         ("ScatterNdUpdate", [ONES, np.array([[3]]), ONES[:1]], "indices below 3"),
         ("ScatterNdUpdate", [ONES, np.array([[0]]), ONES], r"updates of shape \(1,\)"),
         ("DynamicQuant", [ONES, None], "an Int8 output"),
@@ -332,6 +375,29 @@ def test_what_a_model_gets_wrong_is_said(name: str, inputs: Any, message: str) -
     count = len(aclnn.lookup(name, "").signature.results or [])
     with pytest.raises(errors.ArgumentValueError, match=message):
         call(name, inputs, [F32] * count)
+
+
+def test_sparse_attention_of_batches_is_that_of_each() -> None:
+    for name in ("LightningIndexer", "SparseFlashAttention"):
+        inputs = FIRST[name].inputs
+
+        def operate(query: jax.Array, name: str = name, rest: Any = inputs[1:]) -> jax.Array:
+            return aclnn.lookup(name, "")([query, *rest], None)[0]
+
+        queries = jnp.stack([inputs[0], -inputs[0]])
+        each = jnp.stack([*map(operate, queries)])
+        np.testing.assert_allclose(jax.vmap(operate)(queries), each, rtol=1e-5)
+
+
+def test_a_traced_index_beyond_the_keys_chooses_none() -> None:
+    def program(indices: jax.Array) -> jax.Array:
+        inputs = attending(size=4)
+        inputs[3] = jnp.broadcast_to(indices, (1, 2, 1, 2))
+        return aclnn.lookup("SparseFlashAttention", "")(inputs, None)[0]
+
+    # 4 * 2**30 is 0 in 32 bits.
+    np.testing.assert_array_equal(jax.jit(program)(jnp.array([2**30, -1])), 0.0)
+    np.testing.assert_array_equal(jax.jit(program)(jnp.array([0, 2**30])), 1.0)
 
 
 def test_in_place_operators_give_the_new_value_of_what_they_write_to() -> None:
@@ -419,9 +485,7 @@ def test_errors_say_who_and_what(
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("aclnnMoeDistributeDispatchV3", "JAX has jax.shard_map"),
-        ("aclnnLightningIndexer", "differ between versions of CANN"),
-        ("SparseFlashAttention", "differ between versions of CANN"),
+        ("aclnnMoeDistributeDispatchV3", "2 devices or more, for which JAX has jax.shard_map"),
     ],
 )
 def test_what_msops_leaves_out_is_said_with_the_reason(name: str, why: str) -> None:

@@ -9,7 +9,7 @@ Source: the headers ``aclnnop/aclnn_*.h`` of CANN 8, and for the names MindSpore
 Modules: activations, arithmetic, attention, backward, caches, comparisons, convolution, creation,
 dtypes, dynamic_quantization, families, flash_attention, indexing, kinds, losses, mixture,
 normalization, operator, optimizers, ordering, outputs, pooling, products, quantization, random,
-reductions, refusal, registry, rotary, shapes, table, unary.
+reductions, refusal, registry, rotary, shapes, sparse_attention, table, unary.
 """
 
 from msops._ascend.aclnn.operator import AclnnOp as AclnnOp

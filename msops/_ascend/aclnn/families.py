@@ -23,4 +23,5 @@ from msops._ascend.aclnn import random as random
 from msops._ascend.aclnn import reductions as reductions
 from msops._ascend.aclnn import rotary as rotary
 from msops._ascend.aclnn import shapes as shapes
+from msops._ascend.aclnn import sparse_attention as sparse_attention
 from msops._ascend.aclnn import unary as unary

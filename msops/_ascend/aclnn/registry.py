@@ -16,10 +16,8 @@ PREFIX = "aclnn"
 _INPLACE = "Inplace"
 
 _ABSENT = {
-    "MoeDistributeDispatchV3": "it sends tokens among devices, for which JAX has jax.shard_map "
-    "with jax.lax.ragged_all_to_all; `aclnnMoeInitRoutingV2` orders them on one",
-    "LightningIndexer": "its parameters differ between versions of CANN",
-    "SparseFlashAttention": "its parameters differ between versions of CANN",
+    "MoeDistributeDispatchV3": "it sends tokens among 2 devices or more, for which JAX has "
+    "jax.shard_map with jax.lax.ragged_all_to_all; `aclnnMoeInitRoutingV2` orders them on one",
 }
 
 _registered: dict[str, Callable[..., Any]] = {}

@@ -1,0 +1,309 @@
+"""Attention to chosen keys: which are chosen, and the attention.
+
+Source: DeepSeek-AI, "DeepSeek-V3.2", 2025; the parameters are those of MindSpore's ms_custom_ops
+(its documents of lightning_indexer and sparse_flash_attention). Operators of the same names in
+CANN 8.5 take more.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Annotated, Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from msops._ascend.aclnn.dtypes import in_float32
+from msops._ascend.aclnn.indexing import check_indices
+from msops._ascend.aclnn.kinds import Float, Int, Kind, Tensor
+from msops._ascend.aclnn.refusal import Refused
+from msops._ascend.aclnn.table import aclnn
+from msops._base import extremes
+
+_AT_A_TIME = 64
+"""How many queries are served at a time; each has scores with all keys of its sequence."""
+
+
+def _layout(*names: str) -> Kind:
+    """A layout by its name, or by its number, which ms_custom_ops passes outside of graphs."""
+
+    def read(value: Any) -> str:
+        if isinstance(value, int) and 0 <= value < len(names):
+            return names[value]
+        if value not in names:
+            raise TypeError
+        return str(value)
+
+    return Kind(f"one of the layouts {', '.join(names)}", read)
+
+
+QueryLayout = Annotated[str, _layout("BSND", "TND")]
+IndexerKeyLayout = Annotated[str, _layout("PA_BSND", "BSND")]
+KeyLayout = Annotated[str, _layout("BSND", "PA_BSND")]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Places:
+    """Where each query is, queries of all sequences being one behind the other.
+
+    Attributes:
+      sequence: [T], the sequence it belongs to.
+      position: [T], its place there.
+      length: [T], how many queries the sequence has.
+      is_there: [T], False for what fills up a sequence.
+    """
+
+    sequence: jax.Array
+    position: jax.Array
+    length: jax.Array
+    is_there: jax.Array
+
+
+def _places(query: jax.Array, lengths: jax.Array | None, layout: str) -> tuple[_Places, int]:
+    """Returns the places of queries, and how many sequences there are."""
+    if query.ndim != len(layout):
+        raise Refused(f"expected a query {layout}; got shape {query.shape}", "Reshape it.")
+    if layout == "BSND":
+        count, size = query.shape[:2]
+        own = jnp.full(count, size) if lengths is None else lengths
+        if own.shape != (count,):
+            raise Refused(f"expected {count} lengths; got {own.shape}", "One per sequence.")
+        check_indices(own, size + 1)
+        sequence, position = jnp.repeat(jnp.arange(count), size), jnp.tile(jnp.arange(size), count)
+        length = own[sequence]
+        return _Places(sequence, position, length, position < length), count
+    if lengths is None or lengths.ndim != 1 or not lengths.size:
+        raise Refused("expected actualSeqLengthsQuery with layout TND", "Pass the sums of lengths.")
+    check_indices(lengths, query.shape[0] + 1)
+    token = jnp.arange(query.shape[0])
+    sequence = jnp.searchsorted(lengths, token, side="right")
+    start = jnp.concatenate([jnp.zeros(1, lengths.dtype), lengths])
+    inside = jnp.minimum(sequence, lengths.size - 1)
+    length = start[inside + 1] - start[inside]
+    return _Places(inside, token - start[inside], length, sequence < lengths.size), lengths.size
+
+
+@dataclasses.dataclass(frozen=True)
+class _Keys:
+    """Keys, or values, of sequences.
+
+    Attributes:
+      entries: [B, S, N, D], or [blocks, block size, N, D] with a table.
+      table: [B, n], the blocks of each sequence; None without.
+      lengths: [B], how many there are.
+    """
+
+    entries: jax.Array
+    table: jax.Array | None
+    lengths: jax.Array
+
+    @property
+    def room(self) -> int:
+        """How many keys a sequence can have."""
+        size = self.entries.shape[1]
+        return size if self.table is None else size * self.table.shape[1]
+
+    def at(self, sequence: jax.Array, positions: jax.Array, head: Any) -> jax.Array:
+        """Returns [n, D] of one sequence and head; what is out of range is NaN."""
+        first = sequence
+        if self.table is not None:
+            size = self.entries.shape[1]
+            first, positions = self.table[sequence, positions // size], positions % size
+        found = self.entries.at[first, positions, head]
+        return in_float32(found.get(mode="fill", fill_value=np.nan, wrap_negative_indices=False))
+
+
+def _keys(
+    entries: jax.Array, table: jax.Array | None, lengths: jax.Array | None, layout: str, count: int
+) -> _Keys:
+    if entries.ndim != 4 or 0 in entries.shape or (layout == "PA_BSND") != (table is not None):
+        raise Refused(
+            f"expected keys of rank 4, and a blockTable with PA_BSND alone; got {entries.shape}, "
+            f"layout {layout}",
+            "Reshape them.",
+        )
+    if table is None and lengths is None:
+        lengths = jnp.full(count, entries.shape[1])
+    if lengths is None or lengths.shape != (count,):
+        raise Refused(f"expected {count} lengths of keys", "Pass one per sequence.")
+    sequences = entries.shape[0] if table is None else table.shape[0]
+    if sequences != count or (table is not None and table.ndim != 2):
+        raise Refused(f"expected keys of {count} sequences; got {sequences}", "One per sequence.")
+    if table is not None:
+        check_indices(jnp.maximum(table, 0), entries.shape[0])  # -1 stands where there is no block
+    keys = _Keys(entries, table, lengths)
+    check_indices(lengths, keys.room + 1)
+    return keys
+
+
+def _first_unseen(places: _Places, keys: _Keys, sparse_mode: int) -> jax.Array:
+    """Returns for each query how many keys of its sequence it may see."""
+    if sparse_mode not in (0, 3):
+        raise Refused(f"expected sparseMode 0 or 3; got {sparse_mode}", "0 is without a mask.")
+    have = keys.lengths[places.sequence]
+    seen = have if sparse_mode == 0 else have - places.length + places.position + 1
+    return jnp.where(places.is_there, seen, 0)
+
+
+@aclnn("LightningIndexer")
+def choose_keys(
+    query: Tensor,
+    key: Tensor,
+    weights: Tensor,
+    actual_seq_lengths_query: Tensor | None,
+    actual_seq_lengths_key: Tensor | None,
+    block_table: Tensor | None,
+    layout_query: QueryLayout,
+    layout_key: IndexerKeyLayout,
+    sparse_count: Int,
+    sparse_mode: Int,
+) -> Tensor:
+    """For each query the keys with the greatest ``sum(weights * relu(query @ key.T))`` over heads.
+
+    Args:
+      query: [B, S, N, D], or [T, N, D] with layout TND.
+      key: [blocks, block size, 1, D] with layout PA_BSND, else [B, keys, 1, D].
+      weights: [B, S, N] or [T, N], or with a last axis of 1.
+      actual_seq_lengths_query: [B] lengths, with TND their sums; None with BSND: all.
+      actual_seq_lengths_key: [B] lengths; None with BSND: all.
+      block_table: [B, n], the blocks of each sequence with PA_BSND.
+      layout_query, layout_key: see above.
+      sparse_count: how many keys are chosen.
+      sparse_mode: 0: among all keys; 3: among those up to the query, the last query having the
+        last key.
+
+    Returns:
+      [B, S, 1, count] or [T, 1, count] Int32 numbers of keys, the best first; -1 where there are no
+      more.
+    """
+    places, count = _places(query, actual_seq_lengths_query, layout_query)
+    keys = _keys(key, block_table, actual_seq_lengths_key, layout_key, count)
+    heads, size = query.shape[-2:]
+    if key.shape[2:] != (1, size) or weights.size != query.size // max(size, 1):
+        raise Refused(
+            f"expected keys [.., .., 1, {size}] and a weight per head; got {key.shape}, "
+            f"{weights.shape}",
+            "Reshape them.",
+        )
+    if sparse_count < 1:
+        raise Refused(f"expected sparseCount above 0; got {sparse_count}", "Pass how many.")
+    position = jnp.arange(keys.room)
+    chosen = min(sparse_count, keys.room)
+
+    def choose(one: tuple[jax.Array, ...]) -> jax.Array:
+        q, factor, sequence, end = one
+        products = jnp.einsum("nd,sd->ns", q, keys.at(sequence, position, 0), precision="highest")
+        scores = jnp.einsum("n,ns->s", factor, jax.nn.relu(products), precision="highest")
+        found = jax.lax.top_k(jnp.where(position < end, scores, -jnp.inf), chosen)[1]
+        return jnp.where(jnp.arange(chosen) < end, found, -1)
+
+    each = (
+        in_float32(query).reshape(-1, heads, size),
+        in_float32(weights).reshape(-1, heads),
+        places.sequence,
+        _first_unseen(places, keys, sparse_mode),
+    )
+    found = jax.lax.map(choose, each, batch_size=_AT_A_TIME).astype(np.int32)
+    filled = jnp.pad(found, ((0, 0), (0, sparse_count - chosen)), constant_values=-1)
+    return filled.reshape(*query.shape[:-2], 1, sparse_count)
+
+
+@aclnn("SparseFlashAttention")
+def sparse_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    sparse_indices: Tensor,
+    block_table: Tensor | None,
+    actual_seq_lengths_query: Tensor | None,
+    actual_seq_lengths_kv: Tensor | None,
+    query_rope: Tensor | None,
+    key_rope: Tensor | None,
+    scale_value: Float,
+    sparse_block_size: Int,
+    layout_query: QueryLayout,
+    layout_kv: KeyLayout,
+    sparse_mode: Int,
+) -> Tensor:
+    """``softmax(scale * query @ chosen keys.T) @ chosen values``.
+
+    Args:
+      query: [B, S, heads, D], or [T, heads, D] with layout TND.
+      key, value: [B, keys, N, D], or [blocks, block size, N, D] with layout PA_BSND.
+      sparse_indices: [B, S, N, n] or [T, N, n]: which groups of `sparse_block_size` keys are
+        chosen, each as often as it is there; -1 ends them.
+      block_table: [B, n], the blocks of each sequence with PA_BSND.
+      actual_seq_lengths_query: [B] lengths, with TND their sums; None with BSND: all.
+      actual_seq_lengths_kv: [B] lengths; None with BSND: all.
+      query_rope, key_rope: more channels of query and key, or None.
+      scale_value: the factor of the products.
+      sparse_block_size: how many keys a group has.
+      layout_query, layout_kv: see above.
+      sparse_mode: 0: all chosen keys; 3: those up to the query, the last query having the last key.
+
+    Returns:
+      An output like `query`; zeros for a query that sees no key.
+    """
+    places, count = _places(query, actual_seq_lengths_query, layout_query)
+    if (query_rope is None) != (key_rope is None):
+        raise Refused("expected queryRope and keyRope, or none of them; got one", "Pass both.")
+    if query_rope is not None and key_rope is not None:
+        query, key = (_joined(x, rope) for x, rope in ((query, query_rope), (key, key_rope)))
+    keys, values = (
+        _keys(x, block_table, actual_seq_lengths_kv, layout_kv, count) for x in (key, value)
+    )
+    heads, size = query.shape[-2:]
+    shared = key.shape[2]
+    indices_shape = (*query.shape[:-2], shared)
+    fits = sparse_indices.shape[:-1] == indices_shape and heads % shared == 0
+    if not fits or key.shape[3] != size or key.shape[:3] != value.shape[:3]:
+        raise Refused(
+            f"query, key, value and sparseIndices do not fit: {query.shape}, {key.shape}, "
+            f"{value.shape} and {sparse_indices.shape}",
+            "The heads of the key divide those of the query, and each has indices of its own.",
+        )
+    if sparse_block_size < 1:
+        raise Refused(f"expected sparseBlockSize above 0; got {sparse_block_size}", "Pass 1.")
+    # -1 ends the groups of a query, and one beyond the keys, which may be traced, sees none.
+    last = -(-keys.room // sparse_block_size)
+    check_indices(jnp.maximum(sparse_indices, 0), last)
+    groups = jnp.minimum(sparse_indices, last).astype(np.int32)
+
+    def attend(one: tuple[jax.Array, ...]) -> jax.Array:
+        q, groups, sequence, end = one
+        ends = jnp.cumsum(groups < 0, axis=-1) > 0
+        inside = jnp.arange(sparse_block_size)
+        positions = (groups[..., None] * sparse_block_size + inside).reshape(shared, -1)
+        is_seen = (positions < end) & ~jnp.repeat(ends, sparse_block_size, axis=-1)
+        at = jnp.where(is_seen, positions, 0)
+
+        def of(entries: _Keys) -> jax.Array:
+            found = jax.vmap(entries.at, (None, 0, 0))(sequence, at, jnp.arange(shared))
+            return jnp.where(is_seen[..., None], found, 0)
+
+        grouped = q.reshape(shared, -1, size)
+        scores = jnp.einsum("ngd,nsd->ngs", grouped, of(keys), precision="highest") * scale_value
+        seen = is_seen[:, None]
+        scores = jnp.where(seen, scores, jnp.finfo(scores.dtype).min)
+        most = jax.lax.stop_gradient(extremes.amax(scores, axis=-1, keepdims=True))
+        shares = jnp.where(seen, jnp.exp(scores - most), 0)
+        total = jnp.sum(shares, axis=-1, keepdims=True)
+        shares = shares / jnp.where(total == 0, 1, total)
+        out = jnp.einsum("ngs,nsd->ngd", shares, of(values), precision="highest")
+        return out.reshape(heads, -1)
+
+    each = (
+        in_float32(query).reshape(-1, heads, size),
+        groups.reshape(-1, shared, groups.shape[-1]),
+        places.sequence,
+        _first_unseen(places, keys, sparse_mode),
+    )
+    out = jax.lax.map(attend, each, batch_size=_AT_A_TIME)
+    return out.reshape(*query.shape[:-1], value.shape[3]).astype(query.dtype)
+
+
+def _joined(x: jax.Array, rope: jax.Array) -> jax.Array:
+    if x.shape[:-1] != rope.shape[:-1]:
+        raise Refused(f"expected a rope of {x.shape[:-1]}; got {rope.shape}", "Reshape it.")
+    return jnp.concatenate([x, rope], axis=-1)
