@@ -1,7 +1,7 @@
 """Runs the benchmarks; `make bench` does.
 
     python benchmarks/run.py [name ...] [--long] [--rounds N] [--counts N ...] [--results FOLDER]
-        [--no-times]
+        [--no-times] [--tree FOLDER]
 
 Prints each report, writes it with its plot to the results folder, and joins all that lie there to
 one page, README.md. They run in an order of their own, whatever order they are named in.
@@ -15,6 +15,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import against
 import aicpu
 import aot_call
 import creation
@@ -52,7 +53,9 @@ BENCHMARKS = {
     "extension": extension.run,
 }
 LONG_BENCHMARKS = {"passes": passes.run, "flat_memory": flat_memory.run}
-ALL = {**BENCHMARKS, **LONG_BENCHMARKS}
+# Beside another tree, which --tree names.
+TREE_BENCHMARKS = {"against": against.run}
+ALL = {**BENCHMARKS, **LONG_BENCHMARKS, **TREE_BENCHMARKS}
 
 
 def main() -> None:
@@ -77,16 +80,22 @@ def main() -> None:
     parser.add_argument(
         "--no-times", action="store_true", help="of passes: which kernels each changes, no more"
     )
+    parser.add_argument(
+        "--tree", type=Path, help="of against: another tree of msops, with it in its .venv"
+    )
     options = parser.parse_args()
     unknown = [name for name in options.names if name not in ALL]
     if unknown:
         parser.error(f"no benchmark {unknown[0]!r}; there are {', '.join(ALL)}")
     if options.rounds < 2:
         parser.error(f"--rounds must be at least 2, to have a spread; got {options.rounds}")
+    if options.tree is None and TREE_BENCHMARKS.keys() & options.names:
+        parser.error("against needs --tree FOLDER, another tree of msops to compare with")
     settings = Settings(
-        tuple(options.counts), options.rounds, options.results, not options.no_times
+        tuple(options.counts), options.rounds, options.results, not options.no_times, options.tree
     )
-    wanted = options.names or (ALL if options.long else BENCHMARKS)
+    longer = {**BENCHMARKS, **LONG_BENCHMARKS}
+    wanted = options.names or (longer if options.long else BENCHMARKS)
     names = [name for name in ALL if name in wanted]
     for number, name in enumerate(names):
         if sys.stderr.isatty():

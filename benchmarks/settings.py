@@ -15,9 +15,11 @@ class Settings:
       rounds: how often each contender has its turn.
       results: folder of tables and plots.
       times: measure what takes long to measure; False leaves those columns empty.
+      tree: another tree of msops, to compare with.
     """
 
     counts: tuple[int, ...]
     rounds: int
     results: Path
     times: bool = True
+    tree: Path | None = None
