@@ -130,3 +130,69 @@ def test_operators_that_do_not_fit_say_so(ops):
         ops.binary("add", X, Y[:, :2])
     with pytest.raises(KeyError, match="nothing"):
         ops.binary("nothing", X, Y)
+
+
+@pytest.fixture(scope="module")
+def operators():
+    source = ROOT / "tests" / "extensions" / "dispatched_operators.cpp"
+    return ms.ops.CustomOpBuilder("dispatched_operators", source).load()
+
+
+def test_operators_of_aclnn_are_dispatched(operators):
+    expected = X * Y + 3 * Y
+    same(operators.mul_add(X, Y, 3.0), expected)
+    same(jax.jit(lambda x, y: operators.mul_add(x, y, 3.0))(X, Y), expected)
+    same(jax.vmap(lambda x: operators.mul_add(x, Y[0], 3.0))(X), X * Y[0] + 3 * Y[0])
+    by_tensor = operators.mul_add(ms.Tensor(np.asarray(X)), ms.Tensor(np.asarray(Y)), 3.0)
+    assert isinstance(by_tensor, ms.Tensor)
+    same(by_tensor.asnumpy(), expected)
+
+
+def test_dispatched_operators_are_differentiated(operators):
+    def total(x, y):
+        return (operators.mul_add(x, y, 3.0) ** 2).sum()
+
+    for got, wanted in zip(
+        jax.grad(total, (0, 1))(X, Y),
+        jax.grad(lambda x, y: ((x * y + 3 * y) ** 2).sum(), (0, 1))(X, Y),
+        strict=True,
+    ):
+        np.testing.assert_allclose(got, wanted, rtol=1e-6)
+    twice = jax.grad(lambda x: jax.grad(total)(x, Y).sum())(X)
+    np.testing.assert_allclose(twice, 2 * Y**2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("weight", [None, jnp.array([1.0, 2.0, 3.0])])
+def test_dispatched_operators_take_absent_tensors_and_lists(operators, weight):
+    centred = X - X.mean(1, keepdims=True)
+    expected = (
+        centred / jnp.sqrt(X.var(1, keepdims=True) + 1e-5) * (1 if weight is None else weight)
+    )
+    for norm in (operators.norm, jax.jit(operators.norm)):
+        out, mean = norm(X, weight)
+        np.testing.assert_allclose(out, expected, rtol=1e-5)
+        np.testing.assert_allclose(mean, X.mean(1, keepdims=True), rtol=1e-6)
+
+
+def test_a_dispatched_operator_changes_a_tensor_in_place(operators):
+    x = ms.Tensor(np.asarray(X))
+    operators.add_to(x, ms.Tensor(np.asarray(Y)))
+    same(x.asnumpy(), X + Y)
+
+
+def test_operators_and_kernels_follow_each_other(operators):
+    same(operators.square_twice(X), X**4)
+    same(jax.jit(operators.square_twice)(X), X**4)
+
+
+def test_an_operator_uses_up_the_names_before_it(operators):
+    same(operators.forgets(X), X)
+    with pytest.raises(ArgumentTypeError, match="named by ms::TensorToDevice"):
+        jax.jit(operators.forgets)(X)
+
+
+def test_what_an_operator_refuses_is_said(operators):
+    with pytest.raises(ms.errors.InferenceValueError, match="aclnnMul"):
+        operators.wrong_shape(X)
+    with pytest.raises(ArgumentValueError, match="aclnnMulOfNothing"):
+        operators.unknown(X)
