@@ -47,6 +47,7 @@ from msops._loops.gradient.normalise import keep_decisions, make_indices_explici
 from msops._loops.gradient.reverse import reverse
 from msops._loops.gradient.rules import RULES as GRADIENT_RULES
 from msops._loops.ir import scalars
+from msops._loops.ir.facts import kept
 from msops._loops.ir.formulas import evaluate
 from msops._loops.ir.functions import FUNCTIONS, Function
 from msops._loops.ir.nodes import (
@@ -338,6 +339,7 @@ __all__ = [
     "jam_serial_loops",
     "keep_decisions",
     "keep_vectors_in_registers",
+    "kept",
     "kernel_text",
     "loads",
     "localise_temporaries",

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import math
+import pickle
 from typing import Any
 
 import pytest
@@ -37,6 +39,7 @@ from loop_ir import (
     Within,
     body_text,
     expr_text,
+    kept,
     kernel_text,
     map_operands,
     parse_body,
@@ -455,3 +458,22 @@ def test_a_fault_deep_inside_is_shown_with_its_place() -> None:
 @pytest.mark.parametrize("dtype", INTEGERS)
 def test_indices_may_have_any_integer_dtype(dtype: str) -> None:
     verify(kernel(Store("x", (Const(0, dtype),), ONE)))
+
+
+def test_a_fact_is_found_once_and_is_no_part_of_a_node():
+    asked = []
+
+    @kept
+    def width(expr: Expr) -> int:
+        asked.append(expr)
+        return len(expr.dtype)
+
+    one, other = Var("i"), Var("i")
+    assert [width(one), width(one), width(other)] == [5, 5, 5]
+    assert [node is one for node in asked] == [True, False]
+    assert one == Var("i")
+    assert hash(one) == hash(Var("i"))
+    assert repr(one) == "Var(name='i')"
+    copies = copy.deepcopy(one), pickle.loads(pickle.dumps(one)), dataclasses.replace(one)
+    assert [width(node) for node in copies] == [5, 5, 5]
+    assert len(asked) == 5

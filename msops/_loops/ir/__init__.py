@@ -1,6 +1,7 @@
 """The loop IR: frozen nodes, their text, and what every pass shares. It knows no JAX.
 
 nodes.py       kernels, loops, statements, expressions
+facts.py       what is known of a node stays with it
 functions.py   the mathematical functions, one row each: what they mean, and every form of them
 formulas.py    the text in which the table says what a function is in terms of others
 float32_c.py   C code of functions on float that vectorises

@@ -11,6 +11,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeAlias
 
+from msops._loops.ir.facts import KeepsFacts
+
 INDEX_DTYPE = "int32"
 """The dtype of loop variables, as in AKG and TVM."""
 
@@ -42,7 +44,7 @@ def _location() -> Location | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Const:
+class Const(KeepsFacts):
     """A number: bool for "bool", int for integers, float for floats (rounded to the dtype)."""
 
     value: bool | int | float
@@ -60,7 +62,7 @@ class Const:
 
 
 @dataclass(frozen=True, slots=True)
-class Var:
+class Var(KeepsFacts):
     """The variable of an enclosing loop."""
 
     name: str
@@ -68,7 +70,7 @@ class Var:
 
 
 @dataclass(frozen=True, slots=True)
-class Load:
+class Load(KeepsFacts):
     """An element of a buffer; one integer index per dimension (none for a scalar)."""
 
     buffer: str
@@ -85,7 +87,7 @@ BinaryOp: TypeAlias = Literal[
 
 
 @dataclass(frozen=True, slots=True)
-class Unary:
+class Unary(KeepsFacts):
     """`neg` of numbers, `not` of bools, `invert` of integers."""
 
     op: UnaryOp
@@ -94,7 +96,7 @@ class Unary:
 
 
 @dataclass(frozen=True, slots=True)
-class Binary:
+class Binary(KeepsFacts):
     """An operation on two operands of equal dtype; see `operators.BINARY` for each."""
 
     op: BinaryOp
@@ -104,7 +106,7 @@ class Binary:
 
 
 @dataclass(frozen=True, slots=True)
-class FunctionCall:
+class FunctionCall(KeepsFacts):
     """A mathematical function of `functions.FUNCTIONS`."""
 
     function: str
@@ -113,7 +115,7 @@ class FunctionCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class Cast(KeepsFacts):
     """A conversion; floats to integers truncate and saturate, NaN becomes 0."""
 
     operand: Expr
@@ -121,7 +123,7 @@ class Cast:
 
 
 @dataclass(frozen=True, slots=True)
-class Select:
+class Select(KeepsFacts):
     """`then` where `condition` holds, else `otherwise`; only the chosen branch is evaluated."""
 
     condition: Expr
@@ -131,7 +133,7 @@ class Select:
 
 
 @dataclass(frozen=True, slots=True)
-class Within:
+class Within(KeepsFacts):
     """An index that a condition around it keeps in a range; a pass to C says so.
 
     Attributes:
@@ -173,7 +175,7 @@ class Buffer:
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class Store(KeepsFacts):
     """Writes one element."""
 
     buffer: str
@@ -183,7 +185,7 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
-class For:
+class For(KeepsFacts):
     """Runs `body` for var = begin, begin + 1, ..., end - 1; not at all if end <= begin.
 
     Attributes:
@@ -219,7 +221,7 @@ class For:
 
 
 @dataclass(frozen=True, slots=True)
-class If:
+class If(KeepsFacts):
     """Runs one of two bodies.
 
     Attributes:
@@ -238,7 +240,7 @@ class If:
 
 
 @dataclass(frozen=True, slots=True)
-class Local:
+class Local(KeepsFacts):
     """Runs `body` with a buffer of its own, fresh and zero at every execution.
 
     Attributes:
@@ -274,7 +276,7 @@ class Note:
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
+class Kernel(KeepsFacts):
     """A whole kernel: a function from arrays to arrays.
 
     Attributes:

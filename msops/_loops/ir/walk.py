@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 from msops._loops.ir.building import integer
 from msops._loops.ir.contents import held_ranges
+from msops._loops.ir.facts import kept
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -79,8 +80,13 @@ _OPERANDS: Mapping[type[Expr], Callable[[Any], tuple[Expr, ...]]] = {
 _LEAVES = frozenset((Const, Var))
 
 
-def expressions(expr: Expr) -> list[Expr]:
+def expressions(expr: Expr) -> tuple[Expr, ...]:
     """Returns an expression and everything in it, outermost first."""
+    return (expr,) if type(expr) in _LEAVES else _expressions(expr)
+
+
+@kept
+def _expressions(expr: Expr) -> tuple[Expr, ...]:
     found: list[Expr] = []
     ahead = [expr]
     while ahead:
@@ -89,12 +95,17 @@ def expressions(expr: Expr) -> list[Expr]:
         kind = type(part)
         if kind not in _LEAVES:
             ahead += _OPERANDS[kind](part)[::-1]
-    return found
+    return tuple(found)
 
 
-def loads(expr: Expr) -> list[Load]:
+def loads(expr: Expr) -> tuple[Load, ...]:
     """Returns the loads in an expression, those in indices too."""
-    return [part for part in expressions(expr) if type(part) is Load]
+    return () if type(expr) in _LEAVES else _loads(expr)
+
+
+@kept
+def _loads(expr: Expr) -> tuple[Load, ...]:
+    return tuple(part for part in _expressions(expr) if type(part) is Load)
 
 
 def has_bounds_of_data(loop: For) -> bool:
@@ -102,9 +113,10 @@ def has_bounds_of_data(loop: For) -> bool:
     return any(map(loads, (loop.begin, loop.end)))
 
 
-def variables(expr: Expr) -> set[str]:
+@kept
+def variables(expr: Expr) -> frozenset[str]:
     """Returns the names of the loop variables in an expression."""
-    return {part.name for part in expressions(expr) if isinstance(part, Var)}
+    return frozenset(part.name for part in expressions(expr) if isinstance(part, Var))
 
 
 def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
@@ -131,37 +143,56 @@ def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
 
 def size_of(expr: Expr) -> int:
     """Returns the number of nodes of an expression."""
-    return sum(1 for _ in expressions(expr))
+    return len(expressions(expr))
 
 
 def statements(body: tuple[Stmt, ...]) -> list[Stmt]:
     """Returns all statements, each before those inside it."""
     found: list[Stmt] = []
     for stmt in body:
-        found.append(stmt)
-        for inner in bodies(stmt):
-            found += statements(inner)
+        if type(stmt) is Store:
+            found.append(stmt)
+        else:
+            found += _with_inner(stmt)
     return found
+
+
+@kept
+def _with_inner(stmt: Stmt) -> tuple[Stmt, ...]:
+    return (stmt, *(each for inner in bodies(stmt) for each in statements(inner)))
 
 
 def is_innermost(loop: For) -> bool:
     """Returns whether there is no loop inside of a loop."""
-    return not _has_loop(loop.body)
+    return not _has_loop(loop)
 
 
-def _has_loop(body: tuple[Stmt, ...]) -> bool:
-    return any(isinstance(stmt, For) or any(map(_has_loop, bodies(stmt))) for stmt in body)
+@kept
+def _has_loop(stmt: Stmt) -> bool:
+    """Returns whether there is a loop inside of a statement."""
+    return any(type(part) is For or _has_loop(part) for inner in bodies(stmt) for part in inner)
 
 
-def accesses_of(stmt: Stmt) -> list[Load | Store]:
+@kept
+def accesses_of(stmt: Stmt) -> tuple[Load | Store, ...]:
     """Returns the loads of a statement itself, and the statement if it is a store."""
-    found: list[Load | Store] = [load for e in own_expressions(stmt) for load in loads(e)]
-    return [*found, stmt] if isinstance(stmt, Store) else found
+    found = tuple(load for expr in own_expressions(stmt) for load in loads(expr))
+    return (*found, stmt) if isinstance(stmt, Store) else found
 
 
 def accesses_in(body: tuple[Stmt, ...]) -> list[Load | Store]:
     """Returns the loads and stores of all statements."""
-    return [access for stmt in statements(body) for access in accesses_of(stmt)]
+    found: list[Load | Store] = []
+    for stmt in body:
+        found += _accesses_within(stmt)
+    return found
+
+
+@kept
+def _accesses_within(stmt: Stmt) -> tuple[Load | Store, ...]:
+    """Returns the accesses of a statement, and of those inside of it."""
+    inside = (access for inner in bodies(stmt) for access in accesses_in(inner))
+    return (*accesses_of(stmt), *inside)
 
 
 def loads_in(body: tuple[Stmt, ...]) -> list[Load]:
@@ -170,25 +201,45 @@ def loads_in(body: tuple[Stmt, ...]) -> list[Load]:
 
 
 def is_loaded(buffer: str, body: tuple[Stmt, ...]) -> bool:
-    """Returns whether statements load from a buffer.
-
-    The last statements are looked at first: nested locals are read after what is inside of them.
-    """
-    return any(
-        any(load.buffer == buffer for expr in own_expressions(stmt) for load in loads(expr))
-        or any(is_loaded(buffer, inner) for inner in bodies(stmt))
-        for stmt in reversed(body)
-    )
+    """Returns whether statements load from a buffer."""
+    return any(buffer in _names_in(stmt).loaded for stmt in body)
 
 
 def stored_in(body: tuple[Stmt, ...]) -> set[str]:
     """Returns the buffers that statements store to."""
-    return {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
+    return {name for stmt in body for name in _names_in(stmt).stored}
 
 
 def declared_in(body: tuple[Stmt, ...]) -> set[str]:
     """Returns the locals that statements declare."""
-    return {stmt.buffer.name for stmt in statements(body) if isinstance(stmt, Local)}
+    return {name for stmt in body for name in _names_in(stmt).declared}
+
+
+class _Names(NamedTuple):
+    """The buffers that a statement and those inside of it load from, store to, and declare."""
+
+    loaded: frozenset[str]
+    stored: frozenset[str]
+    declared: frozenset[str]
+
+
+@kept
+def _names_in(stmt: Stmt) -> _Names:
+    accesses = accesses_of(stmt)
+    loaded = frozenset(access.buffer for access in accesses if type(access) is Load)
+    stored = frozenset((stmt.buffer,) if isinstance(stmt, Store) else ())
+    declared = frozenset((stmt.buffer.name,) if isinstance(stmt, Local) else ())
+    inner = [_names_in(part) for body in bodies(stmt) for part in body]
+    return _Names(
+        *(
+            own.union(*parts)
+            for own, parts in zip(
+                (loaded, stored, declared),
+                zip(*inner, strict=True) if inner else ((), (), ()),
+                strict=True,
+            )
+        )
+    )
 
 
 def unconditional_stores(body: tuple[Stmt, ...]) -> Iterator[Store]:
@@ -246,12 +297,8 @@ class Scope:
     def inside(self, stmt: Stmt) -> tuple[Scope, ...]:
         """Returns the scope of each body of a statement in this scope."""
         match stmt:
-            case For():
-                return (self._under(with_parts(stmt, body=())),)
-            case If(condition=condition):
-                holds = with_parts(stmt, then=(), otherwise=())
-                fails = with_parts(holds, condition=Unary("not", condition, "bool"))
-                return self._under(holds), self._under(fails)
+            case For() | If():
+                return tuple(map(self._under, _heads(stmt)))
             case Local(buffer=buffer):
                 buffers = {**self.buffers, buffer.name: buffer}
                 depths = {**self.depths, buffer.name: len(self.loops)}
@@ -260,6 +307,15 @@ class Scope:
 
     def _under(self, part: For | If) -> Scope:
         return Scope(self.buffers, (*self.path, part), self.depths, self, self.contents)
+
+
+@kept
+def _heads(stmt: For | If) -> tuple[For | If, ...]:
+    """Returns what stands in the path of each body of a loop or a condition."""
+    if isinstance(stmt, For):
+        return (with_parts(stmt, body=()),)
+    holds = with_parts(stmt, then=(), otherwise=())
+    return holds, with_parts(holds, condition=Unary("not", stmt.condition, "bool"))
 
 
 def visit(kernel: Kernel) -> list[tuple[Stmt, Scope]]:
@@ -501,7 +557,7 @@ def _rewrite_loops(
             if new is not None:
                 return new
         # Under nested locals each would look through all that is inside of it.
-        if not isinstance(stmt, Local) and not any(map(_has_loop, bodies(stmt))):
+        if not isinstance(stmt, Local) and not _has_loop(stmt):
             return (stmt,)
         return (
             map_bodies_within(

@@ -135,7 +135,7 @@ def _with_rows_inside(kernel: Kernel) -> Kernel:
                 return (swapped,) if _fits_cache(inner, scope) else None
         return None
 
-    def bounds_of(loop: For) -> set[str]:
+    def bounds_of(loop: For) -> frozenset[str]:
         return variables(loop.begin) | variables(loop.end)
 
     def tables_of(loop: For, scope: Scope) -> list[tuple[int, ...]]:

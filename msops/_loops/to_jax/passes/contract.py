@@ -70,7 +70,7 @@ def _fixed_at(index: Expr, flow: Flow) -> int | None:
         )
         if not is_common or loop.kind != "serial":
             return None
-        used.discard(loop.var)
+        used -= {loop.var}
         if not used:
             return depth
     return None
