@@ -42,12 +42,15 @@ _GCC_FLAGS = (
     # of max(min(x, 6), 0) takes three times the instructions, and some chains stay scalar. max_pool
     # and mandelbrot take 4 times as long without it, a median filter 1.4.
     "-fno-thread-jumps",
-    # The next three run before gcc's vectoriser or beside it, and leave it loops that it cannot
+    # The next four run before gcc's vectoriser or beside it, and leave it loops that it cannot
     # take; `to_c` does for itself what they are for.
     # It drops what a pragma said of an inner loop: a layer norm takes 5 times as long without it.
     "-fno-loop-unroll-and-jam",
     # It cuts a sum in two under a loop that its length depends on: a sparse product takes 1.2.
     "-fno-split-loops",
+    # It hands elements from one iteration to the next: the gradient of deriche takes 4 to 10 times
+    # as long without it, those of a median filter and thomas 1.3 and 1.25, of seidel 0.7.
+    "-fno-tree-partial-pre",
     # It packs the few scalars of a recurrence into a vector, whose parts then wait for each other:
     # nussinov takes 2.6, harris 1.1.
     "-fno-tree-slp-vectorize",
