@@ -77,6 +77,14 @@ class _Machine:
     def flax(self) -> bool:
         return importlib.util.find_spec("flax") is not None
 
+    @cached_property
+    def warp(self) -> bool:
+        return importlib.util.find_spec("warp") is not None
+
+    @cached_property
+    def tvm_ffi(self) -> bool:
+        return importlib.util.find_spec("tvm_ffi") is not None
+
     def has(self, note: str) -> bool:
         """Returns whether the machine has what a note like ``needs: nvcc, no gpu`` asks for."""
         wanted = note.removeprefix("needs: ").split(", ") if note.startswith("needs: ") else ()
@@ -106,8 +114,8 @@ def run_document(text: str, folder: Path) -> int:
     that begin with ``$`` are commands, and the others are what they print.
 
     A comment on the line before a block says more of it: ``<!-- save -->`` of a Python block that
-    it is a file, not run here; ``<!-- needs: nvcc -->``, of ``nvcc``, ``flax``, ``gpu`` and
-    ``no gpu``, that it is only compiled where the machine does not have that.
+    it is a file, not run here; ``<!-- needs: nvcc -->``, of ``nvcc``, ``flax``, ``warp``,
+    ``tvm_ffi``, ``gpu`` and ``no gpu``, that it is only compiled where the machine does not have that.
     """
     # Blocks import files that blocks before them are, as a script imports those beside it.
     sys.path.insert(0, os.fspath(folder))

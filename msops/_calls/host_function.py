@@ -252,7 +252,7 @@ class HostFunction:
             raised, remedy = type(error).__name__, f"{_TRACER_ADVICE} {remedy}"
         elif isinstance(error, KeyboardInterrupt):
             remedy = _INTERRUPT_ADVICE
-        elif "read-only" in raised:
+        elif "read-only" in raised or "readonly" in raised:
             remedy = _READ_ONLY_ADVICE
         return KernelError.explained(
             self._who, f"its function raised {raised}", remedy, [_traceback_text(error)]
