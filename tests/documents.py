@@ -115,7 +115,8 @@ def run_document(text: str, folder: Path) -> int:
 
     A comment on the line before a block says more of it: ``<!-- save -->`` of a Python block that
     it is a file, not run here; ``<!-- needs: nvcc -->``, of ``nvcc``, ``flax``, ``warp``,
-    ``tvm_ffi``, ``gpu`` and ``no gpu``, that it is only compiled where the machine does not have that.
+    ``tvm_ffi``, ``gpu`` and ``no gpu``, that it is only compiled where the machine does not have
+    that.
     """
     # Blocks import files that blocks before them are, as a script imports those beside it.
     sys.path.insert(0, os.fspath(folder))

@@ -360,13 +360,20 @@ def _structure_of(value: Any) -> str:
 
 
 def _traceback_text(error: BaseException) -> str:
-    """Returns the traceback from the author's function on."""
+    """Returns the traceback from the author's function on; what the exception says is said."""
     own = error.__traceback__.tb_next if error.__traceback__ else None
-    if isinstance(error, _OF_TRACERS):
-        of_jax = os.path.dirname(jax.__file__)
-        frames = [one for one in traceback.extract_tb(own) if not one.filename.startswith(of_jax)]
-        return "".join(traceback.format_list(frames)).rstrip()
-    return "".join(traceback.format_exception(type(error), error, own)).rstrip()
+    if not isinstance(error, _OF_TRACERS) and _has_more_than_text(error):
+        return "".join(traceback.format_exception(type(error), error, own)).rstrip()
+    of_jax = os.path.dirname(jax.__file__) if isinstance(error, _OF_TRACERS) else "\0"
+    frames = [one for one in traceback.extract_tb(own) if not one.filename.startswith(of_jax)]
+    return "".join(traceback.format_list(frames)).rstrip()
+
+
+def _has_more_than_text(error: BaseException) -> bool:
+    """Returns whether Python shows more of an exception than its frames and its text."""
+    context = None if error.__suppress_context__ else error.__context__
+    is_long = isinstance(error, (BaseExceptionGroup, SyntaxError))
+    return is_long or bool(error.__cause__ or context or getattr(error, "__notes__", None))
 
 
 def _without_frames(error: BaseException) -> BaseException:
