@@ -9,12 +9,12 @@ from functools import cache
 from pathlib import Path
 
 import msops
+from msops._loops.pipeline import STAGES_TO_C
 
 _ROOT = Path(msops.__file__).parent
 _PARTS = ("msops._loops.to_c.", "msops._loops.passes.")
-_LISTS = {
-    ("msops._loops.pipeline", name) for name in ("PASSES_COMMON", "PASSES_IN_PLACE", "PASSES_TO_C")
-}
+_COMMON = ("msops._loops.pipeline", "PASSES_COMMON")
+_MECHANISMS = {f"msops._loops.to_c.{name}" for name, _ in STAGES_TO_C}
 Name = tuple[str, str]
 
 
@@ -49,8 +49,13 @@ def _reached(without: Name | None) -> set[Name]:
             continue
         found.add(name)
         uses = _definitions()[name].uses
-        todo += uses - {without} if name in _LISTS else uses
+        todo += uses - {without} if _is_list(name) else uses
     return found
+
+
+def _is_list(name: Name) -> bool:
+    """Returns whether a name is a list of passes: that of all ways out, or one of a mechanism."""
+    return name == _COMMON or (name[0] in _MECHANISMS and name[1].isupper())
 
 
 @cache

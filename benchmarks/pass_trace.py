@@ -76,7 +76,7 @@ def trace(kernel: Kernel) -> Trace:
     start = time.process_time()
     with (
         mock.patch.object(pipeline, "PASSES_COMMON", _each(recorded, pipeline.PASSES_COMMON)),
-        mock.patch.object(pipeline, "PASSES_TO_C", _each(recorded, pipeline.PASSES_TO_C)),
+        mock.patch.object(pipeline, "STAGES_TO_C", _each_of_stages(recorded)),
     ):
         stages = Stages(kernel, _WHO)
         _ = stages.c
@@ -87,6 +87,12 @@ def _each(
     recorded: Callable[[str, pipeline.Pass], tuple[str, pipeline.Pass]], passes: pipeline.Passes
 ) -> pipeline.Passes:
     return tuple(recorded(name, change) for name, change in passes)
+
+
+def _each_of_stages(
+    recorded: Callable[[str, pipeline.Pass], tuple[str, pipeline.Pass]],
+) -> pipeline.PassStages:
+    return tuple((stage, _each(recorded, passes)) for stage, passes in pipeline.STAGES_TO_C)
 
 
 def is_needed(found: Trace, name: str) -> bool:

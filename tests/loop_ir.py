@@ -130,62 +130,64 @@ from msops._loops.pipeline import (
 )
 from msops._loops.pipeline import run as run_passes
 from msops._loops.specialisation import Specialisation, Stages
-from msops._loops.to_c import CSource, alternating, c_source, fusing, partial_sums
-from msops._loops.to_c import borders as c_borders
-from msops._loops.to_c import columns as c_columns
+from msops._loops.to_c import CSource, c_source
 from msops._loops.to_c import cost as c_cost
-from msops._loops.to_c import transposing as c_transposing
-from msops._loops.to_c import triangles as c_triangles
-from msops._loops.to_c.alternating import alternate_arrays
-from msops._loops.to_c.apart import are_apart
-from msops._loops.to_c.carrying import carry_elements
-from msops._loops.to_c.columns import sum_columns
-from msops._loops.to_c.conditional_sums import add_choices
-from msops._loops.to_c.deferring import defer_sums
-from msops._loops.to_c.diagonals import put_diagonals_in_lanes
-from msops._loops.to_c.early_ends import mark_early_ends
-from msops._loops.to_c.eliminating import update_later_elements
-from msops._loops.to_c.fresh_results import write_fresh_results
-from msops._loops.to_c.functions_ahead import compute_functions_ahead
-from msops._loops.to_c.fusing import fuse_rows
-from msops._loops.to_c.grouping import group_terms
-from msops._loops.to_c.interchange import interchange_updates
-from msops._loops.to_c.invariants import compute_invariants_once
-from msops._loops.to_c.jamming import jam_serial_loops
-from msops._loops.to_c.lane_sums import sum_in_lanes
-from msops._loops.to_c.lanes import put_rows_in_lanes
-from msops._loops.to_c.masked_sums import sum_under_masks
-from msops._loops.to_c.merging import merge_branches
-from msops._loops.to_c.neighbours import gather_from_neighbours
-from msops._loops.to_c.networks import defer_nan_tests
-from msops._loops.to_c.outwards import move_parallel_loops_out
-from msops._loops.to_c.padded_windows import partition_windows
-from msops._loops.to_c.partial_sums import split_reductions
-from msops._loops.to_c.partitioning import partition_loops, partition_rows
-from msops._loops.to_c.products import tile_products
-from msops._loops.to_c.reductions import sum_in_variables
-from msops._loops.to_c.registers import keep_vectors_in_registers
-from msops._loops.to_c.rejoining import rejoin_at_pivots
-from msops._loops.to_c.repeats import compute_repeats_once
-from msops._loops.to_c.row_blocks import block_rows
-from msops._loops.to_c.scattering import split_updates
-from msops._loops.to_c.searching import split_searches
-from msops._loops.to_c.separating import separate_rows
-from msops._loops.to_c.sharing import share_among_threads
-from msops._loops.to_c.sinking import sink_parallel_loops
-from msops._loops.to_c.tables import tabulate_values
-from msops._loops.to_c.tails import fill_last_vectors
+from msops._loops.to_c.clean.carrying import carry_elements
+from msops._loops.to_c.clean.early_ends import mark_early_ends
+from msops._loops.to_c.clean.fresh_results import write_fresh_results
+from msops._loops.to_c.clean.merging import merge_branches
+from msops._loops.to_c.clean.reductions import sum_in_variables
+from msops._loops.to_c.facts.apart import are_apart
+from msops._loops.to_c.lanes.conditional_sums import add_choices
+from msops._loops.to_c.lanes.diagonals import put_diagonals_in_lanes
+from msops._loops.to_c.lanes.lane_rows import put_rows_in_lanes
+from msops._loops.to_c.lanes.lane_sums import sum_in_lanes
+from msops._loops.to_c.lanes.masked_sums import sum_under_masks
+from msops._loops.to_c.lanes.registers import keep_vectors_in_registers
+from msops._loops.to_c.lanes.searching import split_searches
+from msops._loops.to_c.lanes.tails import fill_last_vectors
+from msops._loops.to_c.lanes.vectors import mark_vectors
+from msops._loops.to_c.lanes.whole_conditions import evaluate_whole_conditions
+from msops._loops.to_c.materialise import alternating, fusing
+from msops._loops.to_c.materialise import borders as c_borders
+from msops._loops.to_c.materialise import columns as c_columns
+from msops._loops.to_c.materialise import transposing as c_transposing
+from msops._loops.to_c.materialise.alternating import alternate_arrays
+from msops._loops.to_c.materialise.columns import sum_columns
+from msops._loops.to_c.materialise.functions_ahead import compute_functions_ahead
+from msops._loops.to_c.materialise.fusing import fuse_rows
+from msops._loops.to_c.materialise.invariants import compute_invariants_once
+from msops._loops.to_c.materialise.repeats import compute_repeats_once
+from msops._loops.to_c.materialise.tables import tabulate_values
+from msops._loops.to_c.materialise.transposing import transpose_factors
+from msops._loops.to_c.materialise.workspaces import localise_temporaries, place_locals
+from msops._loops.to_c.order import triangles as c_triangles
+from msops._loops.to_c.order.eliminating import update_later_elements
+from msops._loops.to_c.order.grouping import group_terms
+from msops._loops.to_c.order.interchange import interchange_updates
+from msops._loops.to_c.order.jamming import jam_serial_loops
+from msops._loops.to_c.order.outwards import move_parallel_loops_out
+from msops._loops.to_c.order.products import tile_products
+from msops._loops.to_c.order.rejoining import rejoin_at_pivots
+from msops._loops.to_c.order.row_blocks import block_rows
+from msops._loops.to_c.order.separating import separate_rows
+from msops._loops.to_c.order.sharing import share_among_threads
+from msops._loops.to_c.order.sinking import sink_parallel_loops
+from msops._loops.to_c.order.tiling import tile_crossing_loops
+from msops._loops.to_c.order.triangles import block_triangles
+from msops._loops.to_c.order.unrolling import unroll_short_loops
+from msops._loops.to_c.order.widening import widen_sums
+from msops._loops.to_c.order.windows import write_out_windows
+from msops._loops.to_c.ranges.padded_windows import partition_windows
+from msops._loops.to_c.ranges.partitioning import partition_loops, partition_rows
+from msops._loops.to_c.ranges.versioning import version_loops_over_data
+from msops._loops.to_c.reduce import partial_sums
+from msops._loops.to_c.reduce.deferring import defer_sums
+from msops._loops.to_c.reduce.neighbours import gather_from_neighbours
+from msops._loops.to_c.reduce.networks import defer_nan_tests
+from msops._loops.to_c.reduce.partial_sums import split_reductions
+from msops._loops.to_c.reduce.scattering import split_updates
 from msops._loops.to_c.text.names import LIBRARY
-from msops._loops.to_c.tiling import tile_crossing_loops
-from msops._loops.to_c.transposing import transpose_factors
-from msops._loops.to_c.triangles import block_triangles
-from msops._loops.to_c.unrolling import unroll_short_loops
-from msops._loops.to_c.vectors import mark_vectors
-from msops._loops.to_c.versioning import version_loops_over_data
-from msops._loops.to_c.whole_conditions import evaluate_whole_conditions
-from msops._loops.to_c.widening import widen_sums
-from msops._loops.to_c.windows import write_out_windows
-from msops._loops.to_c.workspaces import localise_temporaries, place_locals
 from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cuda_source
 from msops._loops.to_cuda.dialect import FROM_F16, PREAMBLE, TO_F16
 from msops._loops.to_cuda.grid import mark_grids

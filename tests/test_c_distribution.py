@@ -55,7 +55,7 @@ def recurrent(**parts: str) -> Kernel:
 def anything() -> Iterator[None]:
     """Small sums, and those that no tiles are made of, leave loops, too, in small blocks."""
     with ExitStack() as stack:
-        for module in ("deferring", "row_blocks"):
+        for module in ("reduce.deferring", "order.row_blocks"):
             stack.enter_context(
                 mock.patch(f"{ROOM}.{module}.products_of", return_value=[mock.Mock()])
             )
@@ -111,7 +111,7 @@ def test_a_sum_over_steps_is_a_product_after_them() -> None:
 
 def test_steps_run_in_blocks_whose_rows_fit_a_cache() -> None:
     limits = {"_MOST_BYTES": 40 * (24 + 32) * 8, "_FEWEST_ROWS": 16}
-    with mock.patch.multiple(f"{ROOM}.deferring", **limits):
+    with mock.patch.multiple(f"{ROOM}.reduce.deferring", **limits):
         halves = body_of(arranged_apart(defer_sums, recurrent()))
         uneven = body_of(arranged_apart(defer_sums, recurrent(steps="1 .. 48")))
     for text in (halves, uneven):
@@ -431,7 +431,7 @@ def test_rows_are_blocked_without_the_sums_of_neurons_if_these_are_too_many(
     )
     assert "local r: float64[40, 40]" in body_of(arranged_apart(block_rows, kernel))
     # Of 40 rows of s, but not of those of r.
-    monkeypatch.setattr("msops._loops.to_c.row_blocks._MOST_BYTES", 40 * 32 * 8)
+    monkeypatch.setattr("msops._loops.to_c.order.row_blocks._MOST_BYTES", 40 * 32 * 8)
     alone = body_of(arranged_apart(block_rows, kernel))
     assert "local r: float64[] {" in alone
     assert "local s: float64[40, 32]" in alone

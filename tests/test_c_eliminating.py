@@ -63,7 +63,7 @@ COLUMNS = """kernel columns(a: float64[20, 30]) -> (a) {{
 
 def in_pairs(kernel: Kernel) -> Kernel:
     """Returns the kernel with two elements that update the later ones together."""
-    with mock.patch("msops._loops.to_c.eliminating._GROUP", 2):
+    with mock.patch("msops._loops.to_c.order.eliminating._GROUP", 2):
         return arranged_apart(update, kernel)
 
 
@@ -129,7 +129,7 @@ def test_a_system_is_solved_by_columns(
 @pytest.mark.parametrize("group", [1, 3, 4, 7, 21])
 def test_groups_of_any_size_mean_the_same(group: int) -> None:
     parts = {"at": "19 - i", "first": "20 - i", "past": "20", "term": "k, 19 - i"}
-    with mock.patch("msops._loops.to_c.eliminating._GROUP", group):
+    with mock.patch("msops._loops.to_c.order.eliminating._GROUP", group):
         for text in (ROWS.format(**ROW), SOLVED.format(**parts)):
             kernel = parse_kernel(text)
             assert arranged_apart(update, kernel) is not kernel

@@ -48,7 +48,7 @@ MIXED = """kernel mixed(a: float64[7, 7], b: float64[7, 7], c: float64[13, 7]) -
   }}
 }}"""
 
-PRODUCTS_OF = "msops._loops.to_c.interchange.products_of"
+PRODUCTS_OF = "msops._loops.to_c.order.interchange.products_of"
 
 
 @pytest.fixture

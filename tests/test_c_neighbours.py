@@ -256,8 +256,8 @@ PLAIN: Choices = {
 
 @pytest.fixture
 def _any_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msops._loops.to_c.neighbours._FEWEST_TRIPS", 1)
-    monkeypatch.setattr("msops._loops.to_c.windows._FEWEST_POSITIONS", 1)
+    monkeypatch.setattr("msops._loops.to_c.reduce.neighbours._FEWEST_TRIPS", 1)
+    monkeypatch.setattr("msops._loops.to_c.order.windows._FEWEST_POSITIONS", 1)
 
 
 @pytest.mark.usefixtures("_any_length")
@@ -316,8 +316,8 @@ def test_sums_of_special_cases(changes: Choices) -> None:
 )  # fmt: skip
 def test_gathered_sums_are_those_of_the_loops(choices: Choices) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("msops._loops.to_c.neighbours._FEWEST_TRIPS", 1)
-        patch.setattr("msops._loops.to_c.windows._FEWEST_POSITIONS", 1)
+        patch.setattr("msops._loops.to_c.reduce.neighbours._FEWEST_TRIPS", 1)
+        patch.setattr("msops._loops.to_c.order.windows._FEWEST_POSITIONS", 1)
         check(mixed(choices))
 
 
@@ -332,8 +332,8 @@ def check(kernel: Kernel) -> None:
 
 
 def test_rows_of_gathered_sums_are_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("msops._loops.to_c.fusing.LEAST_BYTES", 0)
-    monkeypatch.setattr("msops._loops.to_c.fusing.LEAST_ROW_SECONDS", 0)
+    monkeypatch.setattr("msops._loops.to_c.materialise.fusing.LEAST_BYTES", 0)
+    monkeypatch.setattr("msops._loops.to_c.materialise.fusing.LEAST_ROW_SECONDS", 0)
     text = """kernel twice(w: float32[40, 36]) -> (e) {
   buffer d: float32[42, 38]
   buffer e: float32[44, 40]

@@ -54,7 +54,7 @@ ROW = {
 }  # fmt: skip
 
 
-LONG_SUM = "msops._loops.to_c.products.LONG_SUM"
+LONG_SUM = "msops._loops.to_c.order.products.LONG_SUM"
 
 
 def rows(**parts: str) -> Kernel:
@@ -315,7 +315,7 @@ LIMITS = {"_FEWEST_BYTES": 0, "_FEWEST_ROWS": 12, "_FEWEST_TILES": 1}
 def packed(**parts: str) -> str:
     """Returns the text of a product that is packed though it is small."""
     kernel = marked(PACKED.format(**{**COPIED, **parts}))
-    with mock.patch.multiple("msops._loops.to_c.packing", **LIMITS):
+    with mock.patch.multiple("msops._loops.to_c.order.packing", **LIMITS):
         return body_of(arranged_apart(tile_products, kernel))
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
-from msops._loops.pipeline import PASSES_TO_C
+from msops._loops.pipeline import STAGES_TO_C
 
 PAGE = ROOT / "docs" / "architecture.md"
 PUBLIC = {
@@ -182,13 +182,23 @@ def test_a_package_lists_its_modules(package: str) -> None:
         assert set(re.findall(r"\b(\w+)\.py\b", text)) <= inside
 
 
-def test_the_passes_to_c_are_listed_in_their_order() -> None:
+MECHANISMS = ("clean", "reduce", "materialise", "ranges", "order", "lanes")
+
+
+def test_a_stage_to_c_is_a_mechanism_with_passes_of_its_own() -> None:
     package = "msops._loops.to_c"
-    functions = [getattr(change, "func", change) for _, change in PASSES_TO_C]
-    modules = [function.__module__ for function in functions]
-    used = [name for name in dict.fromkeys(modules) if name.startswith(f"{package}.")]
-    (listed,) = re.findall(r"Passes, in the order of .*:\n\n((?: +.+\n)+)", docstring(package))
-    assert [f"{package}.{name}" for name in re.findall(r"^ +(\w+)\.py ", listed, re.M)] == used
+    assert {name for name, _ in STAGES_TO_C} == {*MECHANISMS}
+    for mechanism, passes in STAGES_TO_C:
+        modules = {getattr(change, "func", change).__module__ for _, change in passes}
+        of_c = {name for name in modules if not name.startswith("msops._loops.passes.")}
+        assert {name.rpartition(".")[0] for name in of_c} <= {f"{package}.{mechanism}"}
+
+
+@pytest.mark.parametrize("mechanism", MECHANISMS)
+def test_a_mechanism_says_what_it_decides_from_what_facts(mechanism: str) -> None:
+    text = docstring(f"msops._loops.to_c.{mechanism}")
+    for part in ("Decides: ", "From: ", "Literature: "):
+        assert f"\n{part}" in text
 
 
 @pytest.mark.parametrize("room", ROOMS)

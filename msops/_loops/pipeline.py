@@ -1,12 +1,13 @@
 """The pipeline of the loop compiler: a list of named passes for each way out.
 
     front end -> PASSES_COMMON -> PASSES_TO_JAX -> XLA operations
-                               -> passes_to_mark -> with_borders -> PASSES_TO_C -> C
+                               -> passes_to_mark -> with_borders -> STAGES_TO_C -> C
                                                  -> PASSES_TO_CUDA -> CUDA C
                                                  -> passes_to_gradient -> the kernel of a gradient
     front end -> passes_to_batch -> the kernel over a leading axis
 
-With ``MSOPS_DEBUG=ir`` every stage is printed to stderr.
+With ``MSOPS_DEBUG=ir`` the kernel is printed to stderr after every pass; on the way to C after
+every stage, each of which is one mechanism of `to_c`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,6 @@ from msops._loops.ir.walk import accesses_in, buffers_of, statements
 from msops._loops.passes.batching import batched
 from msops._loops.passes.forward_locals import (
     forward_locals,
-    forward_terms,
 )
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.plain_indices import make_indices_plain
@@ -45,55 +45,12 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.passes.version_ragged_rows import version_ragged_rows
-from msops._loops.to_c.alternating import alternate_arrays
-from msops._loops.to_c.borders import zero_borders
-from msops._loops.to_c.carrying import carry_elements
-from msops._loops.to_c.columns import sum_columns
-from msops._loops.to_c.conditional_sums import add_choices
-from msops._loops.to_c.deferring import defer_sums
-from msops._loops.to_c.diagonals import put_diagonals_in_lanes
-from msops._loops.to_c.early_ends import mark_early_ends
-from msops._loops.to_c.eliminating import update_later_elements
-from msops._loops.to_c.fresh_results import write_fresh_results
-from msops._loops.to_c.functions_ahead import compute_functions_ahead
-from msops._loops.to_c.fusing import fuse_rows
-from msops._loops.to_c.grouping import group_terms
-from msops._loops.to_c.interchange import interchange_updates
-from msops._loops.to_c.invariants import compute_invariants_once
-from msops._loops.to_c.jamming import jam_serial_loops
-from msops._loops.to_c.lane_sums import sum_in_lanes
-from msops._loops.to_c.lanes import put_rows_in_lanes
-from msops._loops.to_c.masked_sums import sum_under_masks
-from msops._loops.to_c.merging import merge_branches
-from msops._loops.to_c.neighbours import gather_from_neighbours
-from msops._loops.to_c.networks import defer_nan_tests
-from msops._loops.to_c.outwards import move_parallel_loops_out
-from msops._loops.to_c.padded_windows import partition_windows
-from msops._loops.to_c.partial_sums import split_reductions
-from msops._loops.to_c.partitioning import partition_loops, partition_rows
-from msops._loops.to_c.products import tile_products
-from msops._loops.to_c.reductions import sum_in_variables
-from msops._loops.to_c.registers import keep_vectors_in_registers
-from msops._loops.to_c.rejoining import rejoin_at_pivots
-from msops._loops.to_c.repeats import compute_repeats_once
-from msops._loops.to_c.row_blocks import block_rows
-from msops._loops.to_c.scattering import split_updates
-from msops._loops.to_c.searching import split_searches
-from msops._loops.to_c.separating import separate_rows
-from msops._loops.to_c.sharing import share_among_threads
-from msops._loops.to_c.sinking import sink_parallel_loops
-from msops._loops.to_c.tables import tabulate_values
-from msops._loops.to_c.tails import fill_last_vectors
-from msops._loops.to_c.tiling import tile_crossing_loops
-from msops._loops.to_c.transposing import transpose_factors
-from msops._loops.to_c.triangles import block_triangles
-from msops._loops.to_c.unrolling import unroll_short_loops
-from msops._loops.to_c.vectors import mark_vectors
-from msops._loops.to_c.versioning import version_loops_over_data
-from msops._loops.to_c.whole_conditions import evaluate_whole_conditions
-from msops._loops.to_c.widening import widen_sums
-from msops._loops.to_c.windows import write_out_windows
-from msops._loops.to_c.workspaces import LOCAL_BYTES, localise_temporaries, place_locals
+from msops._loops.to_c import clean, lanes, materialise, order, ranges, reduce
+from msops._loops.to_c.clean.early_ends import mark_early_ends
+from msops._loops.to_c.clean.reductions import sum_in_variables
+from msops._loops.to_c.lanes.whole_conditions import evaluate_whole_conditions
+from msops._loops.to_c.materialise.borders import zero_borders
+from msops._loops.to_c.materialise.workspaces import place_locals
 from msops._loops.to_cuda.grid import mark_grids
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
 from msops._loops.to_cuda.thread_code import THREAD_BYTES
@@ -112,6 +69,7 @@ from msops._loops.to_jax.raising.steps import Step
 
 Pass: TypeAlias = Callable[[Kernel], Kernel]
 Passes: TypeAlias = tuple[tuple[str, Pass], ...]
+PassStages: TypeAlias = tuple[tuple[str, Passes], ...]
 
 PASSES_COMMON: Passes = (
     ("simplify", simplify),
@@ -137,65 +95,30 @@ PASSES_TO_JAX: Passes = (
 )
 """From there to the raised form, which XLA operations are printed from."""
 
-PASSES_IN_PLACE: Passes = (
-    ("version ragged rows", version_ragged_rows),
-    ("split running maxima", split_running_maxima),
-    ("merge branches", merge_branches),
-    ("alternate arrays", alternate_arrays),
-    ("gather from neighbours", gather_from_neighbours),
-    ("split updates", split_updates),
-    ("compute invariants once", compute_invariants_once),
-    ("tabulate values", tabulate_values),
-    ("compute repeats once", compute_repeats_once),
-    ("forward terms", forward_terms),
-    ("sum columns", sum_columns),
-    ("defer sums", defer_sums),
-    ("transpose factors", transpose_factors),
-    ("partition windows", partition_windows),
-    ("widen sums", widen_sums),
-    ("block rows", block_rows),
-    ("write out windows", write_out_windows),
-    ("unroll short loops", unroll_short_loops),
-    ("defer NaN tests", defer_nan_tests),
-    ("update later elements", update_later_elements),
-    ("move parallel loops out", move_parallel_loops_out),
-    ("sink parallel loops", sink_parallel_loops),
-    ("tile crossing loops", tile_crossing_loops),
-    ("interchange updates", interchange_updates),
-    ("tile products", tile_products),
-    ("block triangles", block_triangles),
-    ("separate rows", separate_rows),
-    ("split reductions", split_reductions),
-    ("partition rows", partition_rows),
-    ("split searches", split_searches),
-    ("put rows in lanes", put_rows_in_lanes),
-    ("put diagonals in lanes", put_diagonals_in_lanes),
-    ("group terms", group_terms),
-    ("jam serial loops", jam_serial_loops),
-    ("rejoin at pivots", rejoin_at_pivots),
-    ("carry elements", carry_elements),
-    ("sum in variables", sum_in_variables),
-    ("add choices", add_choices),
-    ("version loops over data", version_loops_over_data),
-    ("fuse rows", fuse_rows),
-    ("partition loops", partition_loops),
-    ("compute functions ahead", compute_functions_ahead),
-    ("place locals", partial(place_locals, most_bytes=LOCAL_BYTES)),
-    ("localise temporaries", localise_temporaries),
-    ("share among threads", share_among_threads),
-    ("fill last vectors", fill_last_vectors),
-    ("sum under masks", sum_under_masks),
-    ("sum in lanes", sum_in_lanes),
-    ("mark vectors", mark_vectors),
-    ("keep vectors in registers", keep_vectors_in_registers),
-    ("mark early ends", mark_early_ends),
-    ("evaluate whole conditions", evaluate_whole_conditions),
+STAGES_TO_C: PassStages = (
+    ("clean", clean.STATEMENTS),
+    ("reduce", reduce.UPDATES),
+    ("materialise", materialise.VALUES),
+    ("ranges", ranges.WINDOWS),
+    ("order", order.NESTS),
+    ("reduce", reduce.PARTIAL),
+    ("ranges", ranges.ROWS),
+    ("lanes", lanes.OUTER),
+    ("order", order.ROWS),
+    ("clean", clean.ELEMENTS),
+    ("materialise", materialise.BUFFERS),
+    ("ranges", ranges.INDICES),
+    ("order", order.THREADS),
+    ("lanes", lanes.INNERMOST),
 )
-"""From a kernel with the kinds of its loops to the form that C is printed from, where a result may
-have the memory of a parameter."""
+"""From a kernel with the kinds of its loops to the form that C is printed from: mechanisms, each
+with its passes. A mechanism acts on nests before loops have their order, and on loops after."""
 
-PASSES_TO_C: Passes = (("write fresh results", write_fresh_results), *PASSES_IN_PLACE)
-"""The same, where results have memory of their own."""
+STAGES_IN_PLACE: PassStages = (("clean", clean.IN_PLACE), *STAGES_TO_C[1:])
+"""The same, where a result may have the memory of a parameter."""
+
+PASSES_TO_C: Passes = tuple(each for _, passes in STAGES_TO_C for each in passes)
+"""The passes of `STAGES_TO_C`."""
 
 PASSES_TO_CUDA: Passes = (
     ("turn reductions", turn_reductions),
@@ -246,15 +169,33 @@ def passes_to_batch(sizes: Sequence[int], mapped: Sequence[tuple[bool, ...]]) ->
 
 
 def run(kernel: Kernel, passes: Sequence[tuple[str, Pass]]) -> Kernel:
-    """Returns the kernel after some passes; prints each stage with ``MSOPS_DEBUG=ir``."""
+    """Returns the kernel after some passes; prints each with ``MSOPS_DEBUG=ir``."""
+    return run_stages(kernel, tuple((name, ((name, change),)) for name, change in passes))
+
+
+def run_stages(kernel: Kernel, stages: PassStages) -> Kernel:
+    """Returns the kernel after some stages; prints each with ``MSOPS_DEBUG=ir``."""
     shows = "ir" in config.debug()
-    for name, change in passes:
-        changed = change(kernel)
+    for name, passes in stages:
+        before, did = kernel, []
+        for own_name, change in passes:
+            changed = change(kernel)
+            if shows and kernel_text(changed) != kernel_text(kernel):
+                did.append(own_name)
+            kernel = changed
         if shows:
-            old, new = kernel_text(kernel), kernel_text(changed)
-            print(f"-- {name}: unchanged" if old == new else f"-- {name}\n{new}", file=sys.stderr)
-        kernel = changed
+            _show(name, did, before, kernel)
     return kernel
+
+
+def _show(stage: str, did: Sequence[str], before: Kernel, after: Kernel) -> None:
+    """Prints what a stage did, with the passes that changed something."""
+    text = kernel_text(after)
+    if text == kernel_text(before):
+        print(f"-- {stage}: unchanged", file=sys.stderr)
+        return
+    passes = "" if did == [stage] else f": {', '.join(did)}"
+    print(f"-- {stage}{passes}\n{text}", file=sys.stderr)
 
 
 def to_steps(raised: Kernel) -> tuple[Step, ...]:

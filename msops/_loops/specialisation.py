@@ -156,8 +156,8 @@ class Stages:
     @functools.cached_property
     def arranged(self) -> Kernel:
         """The loops as they are printed as C."""
-        passes = pipeline.PASSES_IN_PLACE if self._is_in_place else pipeline.PASSES_TO_C
-        return pipeline.run(self.analysis_for_c.kernel, passes)
+        stages = pipeline.STAGES_IN_PLACE if self._is_in_place else pipeline.STAGES_TO_C
+        return pipeline.run_stages(self.analysis_for_c.kernel, stages)
 
     @functools.cached_property
     def analysis_for_c(self) -> pipeline.Analysis:

@@ -59,10 +59,10 @@ from msops._loops.ir.walk import (
     stored_in,
     variables,
 )
-from msops._loops.to_c.reordering import PEELED_TRIPS
-from msops._loops.to_c.strides import stride
+from msops._loops.to_c.facts.reordering import PEELED_TRIPS
+from msops._loops.to_c.facts.strides import stride
+from msops._loops.to_c.lanes.vectors import may_run_in_vectors, seems_carried
 from msops._loops.to_c.text.values import POWERS
-from msops._loops.to_c.vectors import may_run_in_vectors, seems_carried
 
 SECONDS_PER_OPERATION = 7e-12
 """Seconds of one operation on 4 bytes in vector registers, or of one access to 4 bytes in the

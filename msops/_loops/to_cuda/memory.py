@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.to_c.storage import place_buffers
+from msops._loops.to_c.printing.storage import place_buffers
 from msops._loops.to_cuda.steps import ClearBuffer, CopyBuffer, DeviceStep, Workspace
 
 

@@ -1,0 +1,51 @@
+"""The amount of arithmetic in statements and expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from msops._loops.analysis.costs import computed, effort, mean_trips
+from msops._loops.ir.nodes import Buffer, Expr, For, Load, Stmt, Store
+from msops._loops.ir.ranges import Ranges
+from msops._loops.ir.walk import bodies, loads
+from msops._loops.to_c.facts.strides import stride
+
+LEAST_WORK = 4
+"""Operations for each element that a row fetches; with fewer, vectors do not pay."""
+
+
+MOST_EFFORT = 8
+"""Quick operations that take less than the wrong guess of a branch."""
+
+
+def work(inside: Iterable[Stmt]) -> int:
+    """Returns about how many operations the statements of a row take; loads are none."""
+    parts = [part for s in inside if isinstance(s, Store) for part in computed(s.value)]
+    return sum(effort(part) for part in parts if not isinstance(part, Load))
+
+
+def work_in_loops(body: Sequence[Stmt], ranges: Ranges) -> float:
+    """Returns about how many operations statements take, with the loops in them.
+
+    Args:
+      body: the statements.
+      ranges: of the variables of the loops around them and in them.
+    """
+    total = 0.0
+    for stmt in body:
+        inner = sum(work_in_loops(part, ranges) for part in bodies(stmt))
+        total += mean_trips(stmt, ranges) * inner if isinstance(stmt, For) else inner
+    return total + work(stmt for stmt in body if isinstance(stmt, Store))
+
+
+def is_cheap(expr: Expr, loop: For, buffers: Mapping[str, Buffer]) -> bool:
+    """Returns whether to evaluate an expression takes less than a branch around it.
+
+    Args:
+      expr: the expression; elements that it reads beside those of the last iteration are at hand.
+      loop: the loop around it.
+      buffers: the buffers of the kernel, locals too, by name.
+    """
+    return sum(map(effort, computed(expr))) <= MOST_EFFORT and all(
+        stride(load, loop.var, buffers) in (0, 1) for load in loads(expr)
+    )

@@ -1,0 +1,55 @@
+"""Lanes: the iterations of one loop as the lanes of vectors.
+
+Decides: the loop whose iterations run side by side in vectors (innermost, around rows that run in
+order, or along a diagonal); what is computed under a mask instead of behind a branch; how a sum has
+a result for each lane; how the last iterations fill a vector.
+From: the kinds of loops; the distances in memory between their iterations (`facts.strides`); the
+width of the vectors; what a lane that is off may compute all the same.
+Literature: conditions as masks (Allen, Kennedy, Porterfield, Warren, POPL 1983); loops around
+others as lanes (Pharr and Mark, ISPC, InPar 2012; Karrenberg and Hack, CGO 2011); Halide's
+VectorizeLoops.
+
+searching.py        searches for an extreme element, in loops of their own and in lanes
+lane_rows.py        rows that run in order, one in each lane of a vector
+lane_groups.py      groups of rows, one in each lane of a vector
+owning.py           local copies of rows that only one iteration touches
+choosing.py         choices of values instead of conditions
+copying.py          local copies of elements that are read often
+diagonals.py        rows that read the row before, in lanes along diagonals
+conditional_sums.py sums of a term or zero, without a branch
+tails.py            short loops in whole vectors, of which the last two overlap
+masked_sums.py      sums whose length is data, in vectors whose last lanes may be off
+lane_sums.py        sums in variables, with a sum for each lane of a few vectors
+vectors.py          loops that run in vectors, marked for the compiler
+registers.py        local arrays that are values of vector types
+whole_conditions.py conditions of two cheap parts, without a branch between them
+"""
+
+from msops._loops.to_c.lanes.conditional_sums import add_choices
+from msops._loops.to_c.lanes.diagonals import put_diagonals_in_lanes
+from msops._loops.to_c.lanes.lane_rows import put_rows_in_lanes
+from msops._loops.to_c.lanes.lane_sums import sum_in_lanes
+from msops._loops.to_c.lanes.masked_sums import sum_under_masks
+from msops._loops.to_c.lanes.registers import keep_vectors_in_registers
+from msops._loops.to_c.lanes.searching import split_searches
+from msops._loops.to_c.lanes.tails import fill_last_vectors
+from msops._loops.to_c.lanes.vectors import mark_vectors
+from msops._loops.to_c.lanes.whole_conditions import evaluate_whole_conditions
+
+OUTER = (
+    ("split searches", split_searches),
+    ("put rows in lanes", put_rows_in_lanes),
+    ("put diagonals in lanes", put_diagonals_in_lanes),
+)
+"""Of loops around others."""
+
+INNERMOST = (
+    ("add choices", add_choices),
+    ("fill last vectors", fill_last_vectors),
+    ("sum under masks", sum_under_masks),
+    ("sum in lanes", sum_in_lanes),
+    ("mark vectors", mark_vectors),
+    ("keep vectors in registers", keep_vectors_in_registers),
+    ("evaluate whole conditions", evaluate_whole_conditions),
+)
+"""Of innermost loops."""

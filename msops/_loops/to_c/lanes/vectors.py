@@ -1,0 +1,164 @@
+"""Innermost loops that run in vectors are marked with the way to ask a compiler for them.
+
+    parallel i in 0 .. 4096 {           parallel i in 0 .. 4096 @vector(ivdep) {
+      b[i] = a[i]                 ->      b[i] = a[i]
+    }                                   }
+    reduction i in 0 .. 4096 {          reduction i in 0 .. 4096 @vector(lanes) {
+      sum[] = sum[] + a[i]        ->      sum[] = sum[] + a[i]
+    }                                   }
+
+`ivdep` is `#pragma GCC ivdep`: no iteration depends on another. `simd` is `#pragma omp simd`, which
+also keeps a compiler from unrolling a short loop instead. `lanes` is a loop of our own over groups
+of iterations, see `lane_loops`: the order of additions must not be the compiler's. Sums of few
+elements that are no neighbours have no mark.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Collection, Mapping
+
+from msops._loops.analysis.affine import affine
+from msops._loops.analysis.costs import fixed_trips, nested_trips
+from msops._loops.analysis.updates import sum_of
+from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Stmt, Store, VectorForm
+from msops._loops.ir.operators import is_float
+from msops._loops.ir.walk import (
+    Scope,
+    accesses_in,
+    buffers_of,
+    declared_in,
+    is_innermost,
+    loads,
+    loads_in,
+    rewrite_loops,
+    statements,
+    variables,
+    with_parts,
+)
+from msops._loops.to_c.clean.reductions import fixed_updates
+from msops._loops.to_c.facts.reordering import PEELED_TRIPS, gcc_confuses_elements
+from msops._loops.to_c.facts.strides import is_of_its_own, stride
+
+_FEW_TRIPS = 8
+_FEW_PICKED = 16
+"""Most terms of a sum that are added one by one if they are no neighbours in memory. 8 lookups in a
+table took 1.4 ns, and 11 ns as a vector."""
+
+
+def mark_vectors(kernel: Kernel) -> Kernel:
+    """Returns the kernel with the form of each innermost loop that runs in vectors.
+
+    Those that have one keep it.
+    """
+    buffers = functools.cache(lambda: buffers_of(kernel))
+
+    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        if loop.vector or not may_run_in_vectors(loop):
+            return None
+        if gcc_confuses_elements(loop, scope, buffers()):
+            return None
+        form: VectorForm = "simd" if _is_peeled(loop) else "ivdep"
+        if loop.kind == "reduction":
+            scalars = {name for name in scope.depths if not scope.buffers[name].shape}
+            form = form_of_reduction(loop, scope, buffers(), scalars)
+        return (with_parts(loop, vector=form),)
+
+    return rewrite_loops(kernel, change)
+
+
+def may_run_in_vectors(loop: For) -> bool:
+    """Returns whether a loop is innermost, and its iterations may run in any order."""
+    return loop.kind != "serial" and is_innermost(loop)
+
+
+def seems_carried(loop: For) -> bool:
+    """Returns whether a loop reads what a compiler takes for the result of an earlier iteration.
+
+    The pragma of a parallel loop is for where a compiler cannot tell. It can tell which iteration
+    writes the element before this one, but not that only every second iteration does, and leaves
+    the loop without vectors.
+    """
+    accesses = accesses_in(loop.body)
+    stores = [access for access in accesses if isinstance(access, Store)]
+    read = [access for access in accesses if isinstance(access, Load) and access.indices]
+    return any(
+        _is_behind(load, store, loop)
+        for store in stores
+        for load in read
+        if load.buffer == store.buffer
+    )
+
+
+def _is_behind(load: Load, store: Store, loop: For) -> bool:
+    """Returns whether a load reads what an earlier iteration writes, if that does write."""
+    *outer, last = store.indices
+    *outer_of_load, last_of_load = load.indices
+    own, read = affine(last, {loop.var}), affine(last_of_load, {loop.var})
+    if outer != outer_of_load or own is None or read is None or not own.along:
+        return False
+    distance, step = own - read, own.along[0][1]
+    if distance.terms or distance.constant % step:
+        return False
+    trips = fixed_trips(loop)
+    return 0 < distance.constant // step < (math.inf if trips is None else trips)
+
+
+def _is_peeled(loop: For) -> bool:
+    """Returns whether a compiler would unroll a loop completely before it looks for vectors."""
+    trips = fixed_trips(loop)
+    return trips is not None and trips <= PEELED_TRIPS
+
+
+def form_of_reduction(
+    loop: For, scope: Scope, buffers: Mapping[str, Buffer], scalars: Collection[str]
+) -> VectorForm:
+    """Returns the form of an innermost reduction; it runs in vectors if its sums are variables.
+
+    Args:
+      loop: the loop.
+      scope: that around it.
+      buffers: the buffers of the kernel, locals too, by name.
+      scalars: the names of the locals around the loop that are variables of C.
+    """
+    sums = {
+        name: update for (name, _), update in fixed_updates(loop, scope.ranges, buffers).items()
+    }
+    trips = nested_trips(loop, scope)
+    if trips < _FEW_TRIPS or not sums.keys() <= set(scalars):
+        return ""
+    if _meet(loop, set(sums)) or (trips <= _FEW_PICKED and _picks(loop, buffers)):
+        return ""
+    floats = [update.op for update in sums.values() if is_float(update.target.dtype)]
+    has_extremes = "min" in floats or "max" in floats
+    # A compiler may reassociate sums of integers without being asked.
+    return "lanes" if floats and not (has_extremes and len(sums) > 1) else ""
+
+
+def _picks(loop: For, buffers: Mapping[str, Buffer]) -> bool:
+    """Returns whether a vector of what a loop reads is a gather: its elements are no neighbours."""
+    var = loop.var
+
+    def is_gather(load: Load) -> bool:
+        step = stride(load, var, buffers)
+        is_data = any(var in variables(inner) for at in load.indices for inner in loads(at))
+        return is_data or step is None or abs(step) > 1
+
+    return any(map(is_gather, loads_in(loop.body)))
+
+
+def _meet(loop: For, sums: Collection[str]) -> bool:
+    """Returns whether iterations may update the same element of a buffer other than the sums.
+
+    Iterations of a reduction meet in updates alone, such as `h[t[j]] = h[t[j]] + 1.0`. A compiler
+    must not take these as independent: it would load for several iterations before it stores.
+    """
+    updated = {
+        inner.buffer
+        for inner in statements(loop.body)
+        if isinstance(inner, Store) and sum_of(inner) is not None
+    }
+    own = declared_in(loop.body)
+    others = updated - own - set(sums)
+    return not all(is_of_its_own(name, loop) for name in others)

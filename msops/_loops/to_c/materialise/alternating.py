@@ -1,0 +1,379 @@
+"""Steps that copy their result back: every other step computes into the array itself.
+
+    serial s in 0 .. 8 {                       parallel at in 0 .. 100 {
+      parallel i in 1 .. 99 {                    w[at] = a[at]
+        w[i] = a[i - 1] + a[i + 1]             }
+      }                                  ->    serial s in 0 .. 4 {
+      parallel k in 1 .. 99 {                    parallel i in 1 .. 99 {
+        a[k] = w[k]                                w[i] = a[i - 1] + a[i + 1]
+      }                                          }
+    }                                            parallel i_1 in 1 .. 99 {
+                                                   a[i_1] = w[i_1 - 1] + w[i_1 + 1]
+
+A step of a stencil moves little more memory than the copy does. Programmers swap two pointers here.
+Loops have no pointers, so two steps are written out, as Devito does for the two buffers of a time
+loop.
+
+The values stay the same if all of this holds for each array that is copied back:
+
+- It has the same shape and dtype as its copy, an array that nothing outside of the steps uses.
+- Each step writes the same box of the copy, whole and under no condition, and does not read it. At
+  its end the step copies that box back, and writes nothing else to the array.
+
+Steps that are written out already, as those of a Fourier transform, do so two by two where they
+copy whole arrays.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from msops._loops.analysis.boxes import Box, Span
+from msops._loops.analysis.costs import fixed_span
+from msops._loops.analysis.unwritten import find_overwritten
+from msops._loops.ir.building import integer
+from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Local, Stmt, Store, Var
+from msops._loops.ir.walk import (
+    A,
+    Scope,
+    accesses_in,
+    loads_in,
+    map_accesses,
+    map_bodies_within,
+    rewrite_loops,
+    statements,
+    stored_in,
+    with_parts,
+    with_value,
+)
+from msops._loops.passes.simplify import simplify
+from msops._loops.to_c import cost
+from msops._loops.to_c.facts.blocks import index
+
+LEAST_SHARE = 0.05
+"""Share of a step that its copies take, as estimated; less is not worth doubling the code."""
+_FEWEST_STEPS = 4
+"""Steps of a loop: the array is copied once before them, and once more if their number is odd."""
+
+
+def alternate_arrays(kernel: Kernel) -> Kernel:
+    """Returns the kernel with loops that compute into an array and its copy by turns."""
+    changed = rewrite_loops(kernel, _Alternation(kernel).loop, "serial")
+    if changed is not kernel:
+        kernel = unique_names(simplify(changed))
+    if sum(map(_is_copy, statements(kernel.body))) < 2:
+        return kernel
+    return with_parts(kernel, body=_WrittenOut(kernel).body(kernel.body, Scope.of(kernel)))
+
+
+@dataclass(frozen=True)
+class _WholeStore:
+    """A store that writes each element of a box."""
+
+    store: Store
+    box: Box
+
+
+class _Alternation:
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    @functools.cached_property
+    def _names(self) -> Names:
+        return Names(self._kernel)
+
+    def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        """Returns what replaces a loop; None if it stays."""
+        span = fixed_span(loop)
+        if span is None or span[1] - span[0] < _FEWEST_STEPS:
+            return None
+        first, steps = span[0], span[1] - span[0]
+        own, body, inside = _without_locals(loop, scope)
+        work, back = _split(body)
+        taken = {found.store.buffer: _source(found) for found in _whole_stores(back, {})}
+        usable = {**self._temporaries(loop, scope), **own}
+        if not _may_alternate(work, back, own, usable, {**scope.buffers, **own}):
+            return None
+        if not self._is_worth(loop, back, scope, inside):
+            return None
+
+        def step(body: tuple[Stmt, ...], at: Expr) -> tuple[Stmt, ...]:
+            rest = [buffer for name, buffer in own.items() if name not in taken.values()]
+            return with_value(_with_locals(body, rest, loop), loop.var, at)
+
+        pair = Var(self._names.fresh(loop.var))
+        at = index("add", index("mul", pair, integer(2)), integer(first))
+        swap = {**taken, **{source: target for target, source in taken.items()}}
+        twice = (*step(work, at), *step(_renamed(work, swap), index("add", at, integer(1))))
+        whole: list[Stmt] = [
+            self._copy(target, usable[source], loop) for target, source in taken.items()
+        ]
+        whole.append(
+            with_parts(loop, var=pair.name, begin=integer(0), end=integer(steps // 2), body=twice)
+        )
+        if steps % 2:
+            whole += step(body, integer(first + steps - 1))
+        declared = [own[source] for source in taken.values() if source in own]
+        return _with_locals(tuple(whole), declared, loop)
+
+    @functools.cached_property
+    def _accesses(self) -> Counter[str]:
+        return Counter(access.buffer for access in accesses_in(self._kernel.body))
+
+    def _temporaries(self, loop: For, scope: Scope) -> dict[str, Buffer]:
+        """Returns the arrays around a loop that nothing outside of it uses."""
+        used = Counter(access.buffer for access in accesses_in(loop.body))
+        outer = {*(b.name for b in self._kernel.parameters), *self._kernel.results}
+        return {
+            name: scope.buffers[name]
+            for name, count in used.items()
+            if name in scope.buffers and name not in outer and count == self._accesses[name]
+        }
+
+    def _is_worth(self, loop: For, back: Sequence[Stmt], scope: Scope, inside: Scope) -> bool:
+        """Returns whether the copies are a good part of a step."""
+        costs = cost.NativeCosts(self._kernel)
+        seconds = sum(costs.loop(copy, inside) for copy in back if isinstance(copy, For))
+        return seconds >= LEAST_SHARE * costs.iteration(loop, scope)
+
+    def _copy(self, source: str, target: Buffer, loop: For) -> Stmt:
+        """Returns a loop nest that copies a whole array."""
+        indices = tuple(Var(self._names.fresh("at")) for _ in target.shape)
+        stmt: Stmt = Store(
+            target.name, indices, Load(source, indices, target.dtype), location=loop.location
+        )
+        for variable, size in zip(reversed(indices), reversed(target.shape), strict=True):
+            stmt = For(
+                variable.name, integer(0), integer(size), (stmt,), "parallel",
+                location=loop.location,
+            )  # fmt: skip
+        return stmt
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A step that is written out.
+
+    Attributes:
+      work: the statements before the copies.
+      back: the copies at its end.
+      taken: what is copied whole, by the array that it is copied to; none if anything else is.
+    """
+
+    work: tuple[Stmt, ...]
+    back: tuple[Stmt, ...]
+    taken: Mapping[str, str]
+
+
+class _WrittenOut:
+    """Alternates arrays in steps that are statements of a body, one after another."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._kernel = kernel
+
+    @functools.cached_property
+    def _loaded(self) -> Counter[str]:
+        return Counter(load.buffer for load in loads_in(self._kernel.body))
+
+    def body(self, body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
+        """Returns a body in which each second step of two computes into the array itself."""
+        body = tuple(map_bodies_within(stmt, scope, self.body) for stmt in body)
+        steps, rest = _steps(body, scope.buffers)
+        found: list[Stmt] = []
+        for taken, group in itertools.groupby(steps, lambda step: step.taken):
+            run = list(group)
+            if len(run) > 1 and taken and self._may_alternate(run, scope):
+                found += _alternated(run)
+            else:
+                found += [stmt for step in run for stmt in (*step.work, *step.back)]
+        return (*found, *rest)
+
+    def _may_alternate(self, steps: Sequence[_Step], scope: Scope) -> bool:
+        """Returns whether arrays and their copies may be swapped in some steps.
+
+        Args:
+          steps: steps that end with the same copies.
+          scope: that of the body.
+        """
+        sources = {*steps[0].taken.values()}
+        in_copies = Counter(load.buffer for step in steps for load in loads_in(step.back))
+        return (
+            sources.isdisjoint(self._kernel.results)
+            and all(self._loaded[source] == in_copies[source] for source in sources)
+            # What a step leaves as it was would be that of another step.
+            and all(_is_filled(step, scope) for step in steps)
+        )
+
+
+def _alternated(steps: Sequence[_Step]) -> Iterator[Stmt]:
+    """Yields steps without the copies between the first and the second of two."""
+    ahead = list(steps)
+    while ahead:
+        step = ahead.pop(0)
+        yield from step.work
+        if ahead and not stored_in(ahead[0].work) & step.taken.keys():
+            swap = {**step.taken, **{source: to for to, source in step.taken.items()}}
+            yield from _renamed(ahead.pop(0).work, swap)
+        else:
+            yield from step.back
+
+
+def _steps(
+    body: tuple[Stmt, ...], buffers: Mapping[str, Buffer]
+) -> tuple[list[_Step], tuple[Stmt, ...]]:
+    """Returns the steps of a body, each of which ends with copies, and what comes after."""
+    found: list[_Step] = []
+    work: tuple[Stmt, ...] = ()
+    for are_copies, group in itertools.groupby(body, _copies):
+        if are_copies:
+            back = tuple(group)
+            found.append(_Step(work, back, _whole_copies(back, buffers)))
+            work = ()
+        else:
+            work = tuple(group)
+    return found, work
+
+
+def _whole_copies(back: tuple[Stmt, ...], buffers: Mapping[str, Buffer]) -> Mapping[str, str]:
+    """Returns the arrays that copies write whole, with what they copy; none if one is another."""
+    copies = list(_whole_stores(back, {}))
+    found = {copy.store.buffer: _source(copy) for copy in copies}
+    are_whole = all(
+        copy.box == tuple((0, size) for size in buffers[copy.store.buffer].shape)
+        and _kind(buffers[copy.store.buffer]) == _kind(buffers[_source(copy)])
+        for copy in copies
+    )
+    is_one_to_one = len({*found, *found.values()}) == 2 * len(copies)
+    return found if are_whole and is_one_to_one else {}
+
+
+def _is_filled(step: _Step, scope: Scope) -> bool:
+    """Returns whether a step writes all that it copies at its end."""
+    sources = {*step.taken.values()}
+    buffers = [buffer for name, buffer in scope.buffers.items() if name not in sources]
+    body = (*step.work, *step.back)
+    for name in sources:
+        body = (Local(scope.buffers[name], body),)
+    for loop in reversed(scope.loops):
+        body = (with_parts(loop, body=body),)
+    alone = Kernel("step", tuple(buffers), (), (), body)
+    return find_overwritten(alone, sources) >= sources
+
+
+def _without_locals(loop: For, scope: Scope) -> tuple[dict[str, Buffer], tuple[Stmt, ...], Scope]:
+    """Returns the local arrays around a loop's body, the body inside of them, and its scope."""
+    own: dict[str, Buffer] = {}
+    body = loop.body
+    (inside,) = scope.inside(loop)
+    while len(body) == 1 and isinstance(body[0], Local):
+        own[body[0].buffer.name] = body[0].buffer
+        (inside,) = inside.inside(body[0])
+        body = body[0].body
+    return own, body, inside
+
+
+def _with_locals(body: tuple[Stmt, ...], buffers: Iterable[Buffer], loop: For) -> tuple[Stmt, ...]:
+    for buffer in buffers:
+        body = (Local(buffer, body, location=loop.location),)
+    return body
+
+
+def _split(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
+    """Returns the statements of a body before the copies at its end, and the copies."""
+    count = len(body)
+    while count and _copies(body[count - 1]):
+        count -= 1
+    return body[:count], body[count:]
+
+
+def _copies(stmt: Stmt) -> bool:
+    """Returns whether a statement copies boxes and does nothing else."""
+    inside = [inner for inner in statements((stmt,)) if not isinstance(inner, For)]
+    found = list(_whole_stores((stmt,), {}))
+    return len(found) == len(inside) > 0 and all(_is_copy(one.store) for one in found)
+
+
+def _is_copy(stmt: Stmt) -> bool:
+    """Returns whether a statement copies an element to the same indices of a buffer."""
+    return (
+        isinstance(stmt, Store)
+        and isinstance(stmt.value, Load)
+        and stmt.value.indices == stmt.indices
+    )
+
+
+def _may_alternate(
+    work: tuple[Stmt, ...],
+    back: tuple[Stmt, ...],
+    own: Mapping[str, Buffer],
+    usable: Mapping[str, Buffer],
+    buffers: Mapping[str, Buffer],
+) -> bool:
+    """Returns whether steps may compute into arrays and their copies by turns.
+
+    Args:
+      work: the statements of a step before the copies.
+      back: the copies at its end.
+      own: the arrays of a step.
+      usable: these, and those around that only the steps use.
+      buffers: all arrays.
+    """
+    copies = list(_whole_stores(back, {}))
+    sources = {_source(copy) for copy in copies}
+    targets = {copy.store.buffer for copy in copies}
+    if not copies or len(sources | targets) < 2 * len(copies) or not sources <= usable.keys():
+        return False
+    if targets & own.keys() or any(load.buffer in sources for load in loads_in(work)):
+        return False
+    stored = Counter(stmt.buffer for stmt in statements(work) if isinstance(stmt, Store))
+    whole = {found.store.buffer: found.box for found in _whole_stores(work, {})}
+    return all(
+        stored[_source(copy)] == 1
+        and not stored[copy.store.buffer]
+        and whole.get(_source(copy)) == copy.box
+        and _kind(buffers[_source(copy)]) == _kind(buffers[copy.store.buffer])
+        and _is_inside(copy.box, buffers[copy.store.buffer])
+        for copy in copies
+    )
+
+
+def _is_inside(box: Box, buffer: Buffer) -> bool:
+    sizes = zip(box, buffer.shape, strict=True)
+    return all(low >= 0 and high <= size for (low, high), size in sizes)
+
+
+def _whole_stores(body: tuple[Stmt, ...], ranges: Mapping[str, Span]) -> Iterator[_WholeStore]:
+    """Yields the unconditional stores for which each index is the variable of one loop."""
+    for stmt in body:
+        match stmt:
+            case For() if (span := fixed_span(stmt)) and span[0] < span[1]:
+                yield from _whole_stores(stmt.body, {**ranges, stmt.var: span})
+            case Local():
+                yield from _whole_stores(stmt.body, ranges)
+            case Store():
+                names = [part.name for part in stmt.indices if isinstance(part, Var)]
+                is_whole = len(set(names)) == len(stmt.indices) and ranges.keys() >= set(names)
+                if is_whole:
+                    yield _WholeStore(stmt, tuple(ranges[name] for name in names))
+
+
+def _source(copy: _WholeStore) -> str:
+    assert isinstance(copy.store.value, Load)
+    return copy.store.value.buffer
+
+
+def _kind(buffer: Buffer) -> tuple[tuple[int, ...], str]:
+    return buffer.shape, buffer.dtype
+
+
+def _renamed(body: tuple[Stmt, ...], names: Mapping[str, str]) -> tuple[Stmt, ...]:
+    def change(access: A) -> A:
+        return dataclasses.replace(access, buffer=names.get(access.buffer, access.buffer))
+
+    return map_accesses(body, change)

@@ -1,0 +1,391 @@
+"""Statements as C, with the marks of loops for vector units and threads, and of large locals."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+
+from msops._base.dtypes import as_dtype
+from msops._loops.analysis.costs import fixed_trips
+from msops._loops.analysis.updates import sum_of
+from msops._loops.ir.nodes import (
+    Binary,
+    Buffer,
+    Expr,
+    For,
+    FunctionCall,
+    Kernel,
+    Load,
+    Local,
+    Store,
+    Unary,
+    Var,
+)
+from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import loop_range
+from msops._loops.ir.sizes import itemsize, size_bytes
+from msops._loops.ir.walk import (
+    A,
+    accesses_in,
+    buffers_of,
+    declared_in,
+    expressions,
+    map_accesses,
+    own_expressions,
+    statements,
+    stored_in,
+    variables,
+    with_parts,
+)
+from msops._loops.to_c.clean.reductions import fixed_updates
+from msops._loops.to_c.facts.blocks import index
+from msops._loops.to_c.facts.reordering import gcc_confuses_iterations, gcc_fills_masks
+from msops._loops.to_c.facts.strides import offset
+from msops._loops.to_c.printing.fused import fused
+from msops._loops.to_c.printing.lane_loops import LaneLoop, in_lanes, names_in_lane
+from msops._loops.to_c.printing.records import elements_apart
+from msops._loops.to_c.printing.thread_calls import Captured, task_call, task_text
+from msops._loops.to_c.text import Statements, Values, bare, indented
+from msops._loops.to_c.text.syntax import SIGNS
+
+_FUSED_BYTES = 16
+"""Bytes of the smallest vector that has fused operations."""
+_ALIGNED = "_Alignas(64)"
+"""Stands before each array on the stack. gcc 12 takes some of them for aligned but does not align
+them, and an aligned store then crashes. No vector is longer than 64 bytes."""
+_APART = "ms_apart_{}"
+_OUT_OF_MEMORY = "no memory for the local arrays of a parallel loop"
+
+
+class CPrinter(Statements):
+    """Prints statements as C that a compiler vectorises, and parallel loops as tasks.
+
+    Attributes:
+      large_locals: the arrays in the workspace of the function that is being printed.
+      tasks: the text of each task, in order.
+    """
+
+    def __init__(self, kernel: Kernel, values: Values) -> None:
+        super().__init__(values)
+        self.large_locals: list[Buffer] = []
+        self.tasks: list[str] = []
+        # Locals are zeroed.
+        self._written = stored_in(kernel.body) | declared_in(kernel.body)
+        self._buffers = buffers_of(kernel)
+        self._in_register: set[str] = set()
+        self._is_in_task = False
+
+    def loop(self, stmt: For) -> list[str]:
+        """Returns a loop: as a call that splits it over threads, in lanes, or as it is."""
+        if stmt.grain and not self._is_in_task:
+            return self._split(stmt)
+        if stmt.vector == "lanes":
+            return self._lanes(stmt)
+        if stmt.vector == "registers" and self.values.are_inside(stmt, accesses_in(stmt.body)):
+            return self._in_registers(stmt)
+        apart, definitions = self._with_elements_apart(stmt)
+        if definitions:
+            return ["{", *indented([*definitions, *self.loop(apart)]), "}"]
+        return self.marked_loop(stmt, self._pragmas(stmt))
+
+    def bound(self, stmt: For, name: str, value: str) -> list[str]:
+        """Returns the definition of a variable with the end of a loop; see `gcc_fills_masks`."""
+        if not gcc_fills_masks(stmt):
+            return super().bound(stmt, name, value)
+        return [f"int64_t {name} = {value};", f'__asm__("" : "+r"({name}));']
+
+    def loop_body(self, stmt: For) -> list[str]:
+        """Returns the lines inside a loop."""
+        outer = self.values.lane_bytes
+        if stmt.vector and not outer:
+            parts = [
+                part
+                for inner in statements(stmt.body)
+                for whole in own_expressions(inner)
+                for part in expressions(whole)
+            ]
+            calls = (part.function for part in parts if isinstance(part, FunctionCall))
+            self.values.called = frozenset(calls)
+            touched = {self._buffers[access.buffer] for access in accesses_in(stmt.body)}
+            self.values.lane_bytes = max(itemsize(buffer.dtype) for buffer in touched)
+        lines = super().loop_body(stmt)
+        self.values.lane_bytes = outer
+        # It does nothing, but no vector has it.
+        is_confused = gcc_confuses_iterations(stmt, self._buffers)
+        return ['__asm__ volatile ("");', *lines] if is_confused else lines
+
+    # Vectors.
+
+    def _pragmas(self, stmt: For) -> list[str]:
+        """Returns the directives for a compiler before a loop."""
+        if not stmt.vector:
+            return []
+        if stmt.kind == "parallel":
+            # Iterations whose indices are checked share the code of the first failure.
+            is_simd = stmt.vector != "ivdep" and not self.values.check_bounds
+            return [f"#pragma {'omp simd' if is_simd else 'GCC ivdep'}"]
+        return ["#pragma omp simd"]
+
+    def _with_elements_apart(self, stmt: For) -> tuple[For, list[str]]:
+        """Returns a loop with distances that gcc does not know, and their definitions."""
+        found = elements_apart(stmt, self._buffers) if stmt.vector else {}
+        if not found:
+            return stmt, []
+        moving = [a for a in accesses_in(stmt.body) if (a.buffer, a.indices) in found]
+        if not self.values.are_inside(stmt, moving):
+            return stmt, []
+        lines = []
+        for number in sorted({*found.values()}):
+            name = _APART.format(number)
+            self.values.names[name], self.values.ranges[name] = name, (0, 0)
+            lines += [f"int64_t {name} = 0;", f'__asm__("" : "+r"({name}));']
+
+        def moved(access: A) -> A:
+            number = found.get((access.buffer, access.indices))
+            if number is None:
+                return access
+            *outer, last = access.indices
+            far = index("add", last, Var(_APART.format(number)))
+            return dataclasses.replace(access, indices=(*outer, far))
+
+        return with_parts(stmt, body=map_accesses(stmt.body, moved)), lines
+
+    def _lanes(self, stmt: For) -> list[str]:
+        """Returns a reduction of floats that runs in vectors."""
+        values = self.values
+        found = fixed_updates(stmt, values.ranges, self._buffers)
+        updates = {name: u for (name, _), u in found.items() if is_float(u.target.dtype)}
+        names = {name: values.names[name] for name in updates}
+        begin, end = bare(values.index(stmt.begin)), bare(values.index(stmt.end))
+        rest = self.loop_body(stmt)
+        values.names.update(names_in_lane(names))
+        in_lane = self.loop_body(stmt)
+        values.names.update(names)
+        loop = LaneLoop(values.names[stmt.var], begin, end, in_lane, rest)
+        return in_lanes(loop, {names[name]: u for name, u in updates.items()}, values, _ALIGNED)
+
+    def _in_registers(self, stmt: For) -> list[str]:
+        """Returns a loop over the lanes of vectors as statements on whole vectors."""
+        values = self.values
+        # A vector is named by its first lane.
+        values.names[stmt.var] = "0"
+        return [
+            f"{self._vector(store, stmt)} = {self._summed(store, stmt)};"
+            for store in stmt.body
+            if isinstance(store, Store)
+        ]
+
+    def _summed(self, store: Store, lanes: For) -> str:
+        """Returns the value of a store as a vector; products are added in one rounding."""
+        update, count = sum_of(store), fixed_trips(lanes)
+        assert count is not None
+        dtype = store.value.dtype
+        size = count * as_dtype(dtype).dtype.itemsize
+        if update is None or update.op != "add" or size < _FUSED_BYTES:
+            return bare(self._vector_value(store.value, lanes))
+        kind = self._vector_type(dtype, count)
+        total = self._as_vector(update.target, lanes, kind)
+        for is_negated, part in _addends(update.term, update.is_negated):
+            if isinstance(part, Binary) and part.op == "mul":
+                name = self.values.symbol(fused(kind, dtype, size, is_negated=is_negated))
+                factors = (self._as_vector(f, lanes, kind) for f in (part.left, part.right))
+                total = f"{name}({', '.join(factors)}, {total})"
+            else:
+                sign = "-" if is_negated else "+"
+                total = f"({total} {sign} {self._vector_value(part, lanes)})"
+        return bare(total)
+
+    def _as_vector(self, expr: Expr, lanes: For, kind: str) -> str:
+        """Returns a value as a vector of a type."""
+        value = self._vector_value(expr, lanes)
+        # Nothing but a broadcast: x - 0 is x, also for -0.
+        return value if lanes.var in variables(expr) else f"{value} - ({kind}){{0}}"
+
+    def _vector_value(self, expr: Expr, lanes: For) -> str:
+        """Returns a value as a vector, or as a number if all lanes share it."""
+        match expr:
+            case _ if lanes.var not in variables(expr):
+                return self.values.value(expr)
+            case Load():
+                return self._vector(expr, lanes)
+            case Binary(op=op, left=left, right=right):
+                left_text, right_text = (self._vector_value(e, lanes) for e in (left, right))
+                return f"({left_text} {SIGNS[op]} {right_text})"
+            case Unary(operand=operand):
+                return f"(-{self._vector_value(operand, lanes)})"
+        raise AssertionError(expr)
+
+    def _vector(self, access: Load | Store, lanes: For) -> str:
+        """Returns the lvalue of the elements in all lanes."""
+        values = self.values
+        buffer, count = values.buffers[access.buffer], fixed_trips(lanes)
+        assert count is not None
+        kind = self._vector_type(buffer.dtype, count, is_in_memory=True)
+        const = "const " if isinstance(access, Load) else ""
+        if access.buffer in self._in_register:
+            name = values.names[access.buffer]
+            first = offset(access.indices[0], lanes.var)
+            assert first is not None
+            is_whole = buffer.shape == (count,)
+            return name if is_whole else f"*(({const}{kind}*)&{name} + {first // count})"
+        element = values.element(access.buffer, access.indices)
+        return f"*({const}{kind}*)&{element}"
+
+    def _vector_type(self, dtype: str, lanes: int, *, is_in_memory: bool = False) -> str:
+        """Returns the type of a vector; one in memory may begin at any element."""
+        element, bytes_ = self.values.value_type(dtype), as_dtype(dtype).dtype.itemsize
+        name = f"ms_{'memory' if is_in_memory else 'vector'}_{element}_{lanes}"
+        size = f"vector_size({lanes * bytes_})"
+        more = f", aligned({bytes_}), may_alias" if is_in_memory else ""
+        text = f"typedef {element} {name} __attribute__(({size}{more}));"
+        self.values.helpers.setdefault(name, text)
+        return name
+
+    # Local arrays.
+
+    def local(self, stmt: Local) -> list[str]:
+        """Returns a block with a local of its own; one in a workspace needs no block."""
+        return self.in_local(stmt) if stmt.storage == "workspace" else super().local(stmt)
+
+    def in_local(self, stmt: Local) -> list[str]:
+        """Returns the lines of that block."""
+        if stmt.storage == "register":
+            self._in_register.add(stmt.buffer.name)
+        if stmt.storage != "workspace":
+            return super().in_local(stmt)
+        self.values.declare(stmt.buffer)
+        self.large_locals.append(stmt.buffer)
+        name = self.values.names[stmt.buffer.name]
+        is_zeroed = stmt.buffer.name not in self.values.overwritten
+        zero = [f"memset({name}, 0, {size_bytes(stmt.buffer)});"] if is_zeroed else []
+        return [*zero, *self.statements(stmt.body)]
+
+    def definition(self, buffer: Buffer) -> str:
+        """Returns the definition of a local; that of a vector has a vector type."""
+        if buffer.name not in self._in_register:
+            text = super().definition(buffer)
+            return f"{_ALIGNED} {text}" if buffer.shape else text
+        start = "" if buffer.name in self.values.overwritten else " = {0}"
+        kind = self._vector_type(buffer.dtype, buffer.shape[0])
+        return f"{kind} {self.values.names[buffer.name]}{start};"
+
+    # Tasks.
+
+    def _split(self, stmt: For) -> list[str]:
+        """Returns the call that runs a loop in blocks, and adds its task to `tasks`."""
+        values = self.values
+        number = len(self.tasks) + 1
+        captured = tuple(self._captured(stmt))
+        begin, end = bare(values.index(stmt.begin)), bare(values.index(stmt.end))
+        inner = next((s for s in stmt.body if isinstance(s, For) and s.grain), None)
+        self._is_in_task, outer_locals = True, self.large_locals
+        self.large_locals = []
+        if inner is None:
+            body = self._iterations(stmt)
+        else:
+            size = f"(({end}) - ({begin}))"
+            width = f"({values.index(inner.end)} - {values.index(inner.begin)})"
+            body = self._pairs(stmt, inner, begin, width)
+            begin, end = "0", f"{size} * {width}"
+        body = self.function_body(self._with_memory(body))
+        self.tasks.append(task_text(number, captured, body))
+        self._is_in_task, self.large_locals = False, outer_locals
+        return task_call(number, captured, begin, end, stmt.grain)
+
+    def _iterations(self, stmt: For) -> list[str]:
+        """Returns the loop over a task's share of a loop's iterations."""
+        name = self.values.names[stmt.var]
+        head = f"for (int64_t {name} = ms_begin; {name} < ms_end; ++{name}) {{"
+        stmt, definitions = self._with_elements_apart(stmt)
+        body = indented(self.loop_body(stmt))
+        return [*definitions, *self._pragmas(stmt), head, *body, "}"]
+
+    def _pairs(self, outer: For, inner: For, begin: str, width: str) -> list[str]:
+        """Returns the loop over a task's share of the pairs of two loops' iterations."""
+        values = self.values
+        values.ranges[outer.var] = loop_range(outer, values.ranges)
+        body = self.loop_body(inner)
+        return [
+            "for (int64_t ms_pair = ms_begin; ms_pair < ms_end; ++ms_pair) {",
+            f"  const int64_t {values.names[outer.var]} = {begin} + ms_pair / {width};",
+            f"  const int64_t {values.names[inner.var]} = "
+            f"{bare(values.index(inner.begin))} + ms_pair % {width};",
+            *indented(body),
+            "}",
+        ]
+
+    def _captured(self, stmt: For) -> Iterator[Captured]:
+        """Yields the buffers and variables around a loop that it uses."""
+        inside = list(statements((stmt,)))
+        own = {s.var for s in inside if isinstance(s, For)}
+        own |= {s.buffer.name for s in inside if isinstance(s, Local)}
+        used: dict[str, None] = {s.buffer: None for s in inside if isinstance(s, Store)}
+        for part in (p for s in inside for e in own_expressions(s) for p in expressions(e)):
+            if isinstance(part, Var):
+                used[part.name] = None
+            elif isinstance(part, Load):
+                used[part.buffer] = None
+        for name in used:
+            if name not in own:
+                yield Captured(self.capture_type(name), self.values.names[name])
+
+    def capture_type(self, name: str) -> str:
+        """Returns the C type of a parameter that is a buffer or variable."""
+        buffer = self.values.buffers.get(name)
+        if buffer is None:
+            return "const int64_t"
+        if name in self.values.variables:
+            return f"const {self.values.value_type(buffer.dtype)}"
+        const = "" if name in self._written else "const "
+        return f"{const}{self.values.storage_type(buffer.dtype)}* restrict"
+
+    def function_body(self, body: list[str]) -> list[str]:
+        """Returns the lines of a function that returns an error code, 0 if there is none."""
+        if not self.values.check_bounds:
+            return [*body, "return 0;"]
+        return [
+            "int ms_code_of_check = 0;",
+            "int* const ms_failed = &ms_code_of_check;",
+            *body,
+            "return ms_code_of_check;",
+        ]
+
+    def _with_memory(self, body: list[str]) -> list[str]:
+        """Returns a task's lines with its own workspace around them; threads cannot share one."""
+        if not self.large_locals:
+            return body
+        values, checks = self.values, self.values.checks
+        offsets, total = _lay_out(self.large_locals)
+        if _OUT_OF_MEMORY not in checks:
+            checks.append(_OUT_OF_MEMORY)
+        code = checks.index(_OUT_OF_MEMORY) + 1
+        return [
+            f"char* const ms_memory = aligned_alloc(64, {total});",
+            f"if (!ms_memory) return {code};",
+            *(
+                f"{values.storage_type(b.dtype)}* const restrict {values.names[b.name]} = "
+                f"(void*)(ms_memory + {offset});"
+                for b, offset in zip(self.large_locals, offsets, strict=True)
+            ),
+            *body,
+            "free(ms_memory);",
+        ]
+
+
+def _lay_out(buffers: list[Buffer]) -> tuple[list[int], int]:
+    """Returns offsets at multiples of 64 bytes for arrays in one block, and the block's size."""
+    offsets, total = [], 0
+    for buffer in buffers:
+        offsets.append(total)
+        total += max(64, -(-size_bytes(buffer) // 64) * 64)
+    return offsets, total
+
+
+def _addends(term: Expr, is_negated: bool) -> Iterator[tuple[bool, Expr]]:
+    """Yields the parts of a sum, each with whether it is subtracted."""
+    match term:
+        case Binary(op="add" | "sub" as op, left=left, right=right):
+            yield from _addends(left, is_negated)
+            yield from _addends(right, is_negated != (op == "sub"))
+        case _:
+            yield is_negated, term

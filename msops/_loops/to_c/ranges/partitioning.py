@@ -1,0 +1,178 @@
+"""Loops are split into the few iterations at a border and the many between.
+
+    parallel j in 0 .. 500 {            b[0] = a[0]
+      b[j] = a[max(j - 1, 0)]     ->    parallel j in 1 .. 500 {
+    }                                     b[j] = a[j - 1]
+                                        }
+
+A stencil that tests for the border of its image, or wraps around it, does so at every element.
+Between the first and the last few iterations each test is decided and left out, and the loop runs
+in plain vectors. There the loops inside are split too; at the borders they stay as they are. Rows
+that run in order are split for `carrying`: between the borders each iteration has one before it.
+Halide calls this loop partitioning; the iterations between the borders are its steady state
+(`PartitionLoops.cpp`).
+`scattering` cuts reductions in the same way.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+
+from msops._loops.analysis.affine import INDEX_DTYPES
+from msops._loops.analysis.boxes import Span
+from msops._loops.analysis.conditions import inequalities, narrowed
+from msops._loops.analysis.costs import fixed_span
+from msops._loops.ir.building import binary, integer
+from msops._loops.ir.names import unique_names
+from msops._loops.ir.nodes import Binary, Const, Expr, For, Kernel, Stmt
+from msops._loops.ir.operators import QUOTIENTS
+from msops._loops.ir.ranges import Ranges, range_of
+from msops._loops.ir.walk import (
+    Scope,
+    expressions,
+    is_innermost,
+    own_expressions,
+    rewrite_inner_loops,
+    rewrite_loops,
+    statements,
+    variables,
+    with_parts,
+)
+from msops._loops.passes.simplify import simplify
+from msops._loops.to_c.facts.work import work
+
+_FEWEST_TRIPS = 32
+"""Of a loop that is split."""
+_MOST_AT_BORDER = 1 / 4
+"""The largest part of a loop's iterations that may be at a border."""
+_MOST_STATEMENTS = 200
+"""Of a loop that is split: each is copied twice."""
+_MOST_QUOTIENTS = 3
+"""The most values of a quotient that tell a border from a pattern."""
+_LANES = 16
+_WORK_OF_TEST = 6
+"""Operations that a test in a vector takes, with the elements that it keeps from being read."""
+
+
+def partition_loops(kernel: Kernel) -> Kernel:
+    """Returns the kernel with parallel loops split where conditions on their variables change."""
+    return _partitioned(kernel, rewrite_loops(kernel, _partition, "parallel"))
+
+
+def partition_rows(kernel: Kernel) -> Kernel:
+    """Returns the kernel with innermost serial loops split at such points."""
+
+    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+        return _partition(loop, scope) if is_innermost(loop) else None
+
+    return _partitioned(kernel, rewrite_loops(kernel, change, "serial"))
+
+
+def _partitioned(kernel: Kernel, split: Kernel) -> Kernel:
+    return kernel if split.body == kernel.body else simplify(unique_names(split))
+
+
+def _partition(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
+    """Returns what replaces a loop; None if it has no border."""
+    between = steady(loop) if len(statements(loop.body)) <= _MOST_STATEMENTS else None
+    if between is None or not _pays(loop, between):
+        return None
+    inner = rewrite_inner_loops(within(loop, between), scope, _partition, "parallel")
+    return beside(loop, between, (inner,))
+
+
+def steady(loop: For) -> Span | None:
+    """Returns the iterations between the borders of a loop; None if there are no borders."""
+    span = fixed_span(loop)
+    if span is None or span[1] - span[0] < _FEWEST_TRIPS:
+        return None
+    first, last = _steady(loop, span)
+    fewest = (1 - _MOST_AT_BORDER) * (span[1] - span[0])
+    return (first, last) if (first, last) != span and last - first >= fewest else None
+
+
+def _pays(loop: For, between: Span) -> bool:
+    """Returns whether tests in vectors take longer than iterations at a border by themselves.
+
+    An iteration at a border takes as long as a vector of iterations. Indices that change at a
+    border are worth a split in any case, for there are no vectors of what they read.
+    """
+    span = fixed_span(loop)
+    if span is None or loop.kind != "parallel" or not is_innermost(loop):
+        return True
+    inner = statements(loop.body)
+    parts = [part for s in inner for own in own_expressions(s) for part in expressions(own)]
+    here = {loop.var: (span[0], span[1] - 1)}
+    deciding = [part for part in parts if any(_on(loop.var, part, here))]
+    if not all(part.dtype == "bool" for part in deciding):
+        return True
+    at_border = span[1] - span[0] - (between[1] - between[0])
+    vectors = (span[1] - span[0]) / _LANES
+    return at_border * work(inner) <= _WORK_OF_TEST * len(deciding) * vectors
+
+
+def _on(var: str, part: Expr, ranges: Ranges) -> Iterator[Expr]:
+    """Yields the conditions on a variable that decide what an operation on integers does."""
+    return (condition for condition in _conditions(part, ranges) if var in variables(condition))
+
+
+def within(loop: For, span: Span) -> For:
+    """Returns a loop over some of its iterations."""
+    return with_parts(loop, begin=integer(span[0]), end=integer(span[1]))
+
+
+def beside(loop: For, between: Span, inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Returns what is run for the iterations between the borders, and the loops at the borders."""
+    before = with_parts(loop, end=integer(between[0]))
+    after = with_parts(loop, begin=integer(between[1]))
+    first, last = ((part,) if part.begin != part.end else () for part in (before, after))
+    return (*first, *inner, *last)
+
+
+def _steady(loop: For, span: Span) -> Span:
+    """Returns the longest run of iterations in which no condition on the variable changes."""
+    inner = statements(loop.body)
+    parts = {part for stmt in inner for own in own_expressions(stmt) for part in expressions(own)}
+    if not is_innermost(loop):
+        # An index that is the same for a whole row is computed once: only tests are worth a split.
+        parts = {part for part in parts if part.dtype == "bool"}
+    begin, end = span
+    ranges = {loop.var: (begin, end - 1)}
+    conditions = {condition for part in parts for condition in _conditions(part, ranges)}
+    points = {point for condition in conditions for point in ends_of(condition, loop.var, ranges)}
+    return max(itertools.pairwise(sorted({begin, end, *points})), key=lambda run: run[1] - run[0])
+
+
+def _conditions(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
+    """Yields the conditions that decide what an operation on integers does."""
+    if not isinstance(expr, Binary) or expr.left.dtype not in INDEX_DTYPES:
+        return
+    match expr:
+        case Binary(op="lt" | "le" | "gt" | "ge" | "eq"):
+            yield expr
+        case Binary(op="ne", left=left, right=right):
+            yield binary("eq", left, right)
+        case Binary(op="min" | "max", left=left, right=right):
+            yield binary("le", left, right)
+        case Binary(op=op, left=left, right=Const(value=value) as by) if (
+            op in QUOTIENTS and value > 0
+        ):
+            divisor = int(value)
+            least, greatest = (limit // divisor for limit in range_of(left, ranges))
+            if greatest - least < _MOST_QUOTIENTS:
+                for quotient in range(least + 1, greatest + 1):
+                    yield binary("ge", left, dataclasses.replace(by, value=quotient * divisor))
+
+
+def ends_of(condition: Expr, var: str, ranges: Ranges) -> Span:
+    """Returns the first iteration in which a condition may hold, and the one after the last.
+
+    Args:
+      condition: a comparison of integers.
+      var: the variable of the loop.
+      ranges: the ranges of all variables of the condition.
+    """
+    first, last = narrowed(ranges, inequalities(condition, {var}, ranges) or ())[var]
+    return (first, last + 1)

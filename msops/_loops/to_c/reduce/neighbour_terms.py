@@ -1,0 +1,380 @@
+"""Terms that a loop nest adds to neighbours of each position, so that another nest can sum them.
+
+    reduction i in 1 .. 99 {                  terms of d: w[i] * 2.0 for d[i - 1], d[i + 1]
+      local t: float32[] {
+        t[] = w[i] * 2.0               ->     the rest of the nest: none
+        d[i - 1] = d[i - 1] + t[]
+        d[i + 1] = d[i + 1] + t[]
+      }
+    }
+
+A term is computed at its element, so the values of variables are written out in it. A value that
+takes long to compute, and is a part of terms for several neighbours, is computed once: the nest
+keeps it in an array.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias, TypeGuard
+
+from msops._loops.analysis.boxes import Box, Span
+from msops._loops.analysis.costs import effort, fixed_span
+from msops._loops.analysis.updates import update_of
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import (
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Load,
+    Local,
+    LoopKind,
+    Stmt,
+    Store,
+    Var,
+)
+from msops._loops.ir.operators import is_float
+from msops._loops.ir.walk import (
+    Scope,
+    accesses_in,
+    accesses_of,
+    declared_in,
+    expressions,
+    loads,
+    map_bodies,
+    rewrite,
+    statements,
+    stored_in,
+    unconditional_stores,
+    with_parts,
+)
+from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
+from msops._loops.to_c.facts.blocks import index
+from msops._loops.to_c.facts.strides import offset
+
+MOST_TERMS = 64
+_MOST_KEPT = 4
+"""Arrays that keep values which take long; each is written and read again."""
+_MOST_PARTS = 64
+"""Operations and loads of a term that is written out."""
+_QUICK = 5
+"""Operations and loads of a value that each neighbour computes again; more are kept instead."""
+
+_Position: TypeAlias = tuple[tuple[str, ...], tuple[int, ...]]
+"""The variable that moves each index, and the distance of the index from it."""
+
+
+@dataclass(frozen=True)
+class Term:
+    """``target[x + offsets] += value``, for all positions x of a box.
+
+    Attributes:
+      value: in terms of the variables.
+      is_negated: the value is subtracted.
+      variables: the coordinates of the position, in the order of the target's axes.
+      offsets: the distance of the element from the position, along each axis.
+      box: the positions.
+    """
+
+    value: Expr
+    is_negated: bool
+    variables: tuple[str, ...]
+    offsets: tuple[int, ...]
+    box: Box
+
+    @property
+    def elements(self) -> Box:
+        """The elements that get the term."""
+        axes = zip(self.box, self.offsets, strict=True)
+        return tuple((low + away, high + away) for (low, high), away in axes)
+
+
+@dataclass(frozen=True)
+class NeighbourTerms:
+    """A nest that adds to neighbours.
+
+    Attributes:
+      terms: the terms by array, in the order of the updates; nothing else adds to these arrays.
+      rest: the statements of the nest without the terms.
+      kept: the arrays in which the rest keeps values that take long to compute.
+    """
+
+    terms: Mapping[str, tuple[Term, ...]]
+    rest: tuple[Stmt, ...]
+    kept: tuple[Buffer, ...]
+
+
+def neighbour_terms(loops: tuple[For, ...], scope: Scope, names: Names) -> NeighbourTerms | None:
+    """Returns the terms that a perfect nest adds to neighbours; None if it adds none.
+
+    Args:
+      loops: the loops of the nest, outermost first; their bounds are constants.
+      scope: the scope around the nest.
+      names: the names of the kernel.
+    """
+    *around, inner = loops
+    loops = (*around, with_parts(inner, body=_apart(inner.body)))
+    positions = dict(_positions(loops, scope))
+    if not positions:
+        return None
+    values = _Values(loops, {*positions}, names)
+    values.run(loops[-1].body)
+    if not values.decide():
+        return None
+    terms: dict[str, list[Term]] = defaultdict(list)
+    boxes = {loop.var: _bounds(loop) for loop in loops}
+    for store, is_negated, value in values.updates:
+        variables, offsets = positions[id(store)]
+        box = tuple(boxes[var] for var in variables)
+        terms[store.buffer].append(Term(values.final(value), is_negated, variables, offsets, box))
+    rest = values.rest(loops)
+    return NeighbourTerms(
+        {k: tuple(v) for k, v in terms.items()}, rest, tuple(values.arrays.values())
+    )
+
+
+def _apart(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Returns a body in which no statement is the same object as another one.
+
+    Facts about statements are kept by their ids, and passes share equal statements.
+    """
+    return tuple(dataclasses.replace(map_bodies(stmt, _apart)) for stmt in body)
+
+
+def _bounds(loop: For) -> Span:
+    span = fixed_span(loop)
+    assert span is not None
+    return span
+
+
+def _positions(loops: tuple[For, ...], scope: Scope) -> Iterator[tuple[int, _Position]]:
+    """Yields the ids of stores that update neighbours, each with its position.
+
+    Their arrays are updated in no other way, and nothing else reads them.
+    """
+    body = loops[-1].body
+    variables = {loop.var for loop in loops}
+    uses = Counter(access.buffer for stmt in statements(body) for access in accesses_of(stmt))
+    found: dict[str, list[tuple[int, tuple[str, ...], tuple[int, ...]]]] = defaultdict(list)
+    for store in unconditional_stores(body):
+        update = update_of(store) if store.buffer in scope.buffers else None
+        if update is None or update.op != "add" or not is_float(update.term.dtype):
+            continue
+        position = _position(store, variables)
+        if position is not None and update.term.dtype not in SUMMED_IN_FLOAT32:
+            found[store.buffer].append((id(store), *position))
+    for name, updates in found.items():
+        # Each update loads its element and stores it.
+        offsets = {offsets for _, _, offsets in updates}
+        is_alone = uses[name] == 2 * len(updates)
+        if is_alone and len(offsets) > 1 and len(updates) <= MOST_TERMS:
+            yield from ((number, (around, at)) for number, around, at in updates)
+
+
+def _position(access: Load | Store, variables: set[str]) -> _Position | None:
+    """Returns the position of an access; None if an index is no variable plus a constant."""
+    found: list[tuple[str, int]] = []
+    for at in access.indices:
+        own = {part.name for part in expressions(at) if isinstance(part, Var)}
+        if len(own) != 1:
+            return None
+        (var,) = own
+        away = offset(at, var)
+        if away is None:
+            return None
+        found.append((var, away))
+    around = tuple(var for var, _ in found)
+    if {*around} != variables or len(around) != len(variables):
+        return None
+    return around, tuple(away for _, away in found)
+
+
+@dataclass(frozen=True)
+class _Value:
+    """The value of a variable after a statement.
+
+    Attributes:
+      after: the statement.
+      expr: the value in terms of elements and earlier values; None if it is no such expression.
+      load: the load that reads the value from its variable, after the statement.
+    """
+
+    after: Stmt
+    expr: Expr | None
+    load: Expr
+
+
+class _Values:
+    """The values of the variables in one iteration of a nest.
+
+    Attributes:
+      updates: the stores that become terms; for each, whether it subtracts, and the term.
+      arrays: the arrays of the values that are kept, by the name of the value.
+    """
+
+    def __init__(self, loops: tuple[For, ...], moved: set[int], names: Names) -> None:
+        self._loops = loops
+        self._moved = moved
+        self._names = names
+        self._stored = stored_in(loops[-1].body)
+        self._now: dict[str, str] = {}
+        self._values: dict[str, _Value] = {}
+        self.updates: list[tuple[Store, bool, Expr]] = []
+        self.arrays: dict[str, Buffer] = {}
+
+    def run(self, body: tuple[Stmt, ...]) -> None:
+        """Finds the values and terms of a body."""
+        for stmt in body:
+            match stmt:
+                case Local(buffer=Buffer(shape=(), name=name, dtype=dtype)):
+                    zero = _zero(dtype)
+                    self._set(name, stmt, zero, dtype)
+                    self.run(stmt.body)
+                case Local():
+                    self.run(stmt.body)
+                case Store() if id(stmt) in self._moved:
+                    update = update_of(stmt)
+                    assert update is not None
+                    self.updates.append((stmt, update.is_negated, self._term(stmt, update.term)))
+                case Store() if stmt.buffer in self._now:
+                    self._set(stmt.buffer, stmt, self._resolved(stmt.value), stmt.value.dtype)
+                case Store():
+                    continue
+                case _:
+                    for name in sorted(stored_in((stmt,)) & self._now.keys()):
+                        dtype = self._values[self._now[name]].load.dtype
+                        self._set(name, stmt, None, dtype)
+
+    def _set(self, name: str, after: Stmt, expr: Expr | None, dtype: str) -> None:
+        key = self._names.fresh(name)
+        self._now[name] = key
+        self._values[key] = _Value(after, expr, Load(name, (), dtype))
+
+    def _resolved(self, expr: Expr) -> Expr | None:
+        """Returns an expression with values for variables; None if the nest changes other loads."""
+        if any(self._changes(load) for load in loads(expr)):
+            return None
+
+        def change(part: Expr) -> Expr:
+            if isinstance(part, Load) and part.buffer in self._now:
+                return Load(self._now[part.buffer], (), part.dtype)
+            return part
+
+        return rewrite(expr, change)
+
+    def _changes(self, load: Load) -> bool:
+        if load.buffer in self._now:
+            return False
+        local = declared_in(self._loops[-1].body)
+        return load.buffer in self._stored | local
+
+    def _term(self, store: Store, term: Expr) -> Expr:
+        value = self._resolved(term)
+        if value is not None:
+            return value
+        key = self._names.fresh("term")
+        self._values[key] = _Value(store, None, term)
+        return Load(key, (), term.dtype)
+
+    # Values that are kept.
+
+    def decide(self) -> bool:
+        """Chooses the values to keep; returns whether they are few, and the terms short."""
+        terms = [term for _, _, term in self.updates]
+        if any(sum(map(effort, expressions(term))) > _MOST_PARTS for term in terms):
+            return False
+        targets: dict[str, set[tuple[Expr, ...]]] = defaultdict(set)
+        for store, _, term in self.updates:
+            for key in self._used(term):
+                targets[key].add(store.indices)
+        for key, value in reversed(self._values.items()):
+            for other in self._used(value.expr):
+                targets[other] |= targets[key]
+        costly: set[str] = set()
+        efforts: dict[str, int] = {}
+        for key, value in self._values.items():
+            parts = expressions(value.expr) if value.expr else []
+            own = [part for part in parts if not self._is_value(part)]
+            inner = [efforts[load.buffer] for load in parts if self._is_value(load)]
+            efforts[key] = sum(map(effort, own)) + sum(inner)
+            most = _QUICK if len(targets[key]) > 1 else _MOST_PARTS
+            if value.expr is None or efforts[key] > most:
+                costly.add(key)
+                efforts[key] = 1
+        needed = {key for term in terms for key in self._used(term)}
+        for key, value in reversed(self._values.items()):
+            if key not in needed:
+                continue
+            if key in costly:
+                shape = tuple(end - begin for begin, end in map(_bounds, self._loops))
+                name = self._names.fresh("kept")
+                self.arrays[key] = Buffer(name, shape, value.load.dtype)
+            else:
+                needed |= self._used(value.expr)
+        return len(self.arrays) <= _MOST_KEPT
+
+    def _used(self, expr: Expr | None) -> set[str]:
+        return {load.buffer for load in loads(expr) if self._is_value(load)} if expr else set()
+
+    def _is_value(self, part: Expr) -> TypeGuard[Load]:
+        return isinstance(part, Load) and part.buffer in self._values
+
+    def final(self, expr: Expr) -> Expr:
+        """Returns an expression with its values written out, or loaded where they are kept."""
+
+        def change(part: Expr) -> Expr:
+            if not self._is_value(part):
+                return part
+            if part.buffer in self.arrays:
+                return Load(self.arrays[part.buffer].name, self._at(), part.dtype)
+            known = self._values[part.buffer].expr
+            assert known is not None
+            return self.final(known)
+
+        return rewrite(expr, change)
+
+    def _at(self) -> tuple[Expr, ...]:
+        return tuple(index("sub", Var(loop.var), loop.begin) for loop in self._loops)
+
+    # The nest without the terms.
+
+    def rest(self, loops: tuple[For, ...]) -> tuple[Stmt, ...]:
+        """Returns the nest without the terms, and with the stores of the values that are kept."""
+        keeping: dict[int, list[Stmt]] = defaultdict(list)
+        for key, array in self.arrays.items():
+            value = self._values[key]
+            keeping[id(value.after)].append(Store(array.name, self._at(), value.load))
+
+        def left(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+            return tuple(new for stmt in body for new in changed(stmt))
+
+        def changed(stmt: Stmt) -> tuple[Stmt, ...]:
+            stores = tuple(keeping[id(stmt)])
+            if id(stmt) in self._moved:
+                return stores
+            return (map_bodies(stmt, left), *stores)
+
+        body = left(loops[-1].body)
+        own = declared_in(body)
+        outer = stored_in(body) - own
+        if not outer:
+            return ()
+        is_apart = all(_is_of_each(name, body, {loop.var for loop in loops}) for name in outer)
+        for loop in reversed(loops):
+            kind: LoopKind = "parallel" if is_apart else loop.kind
+            body = (with_parts(loop, body=body, kind=kind),)
+        return body
+
+
+def _is_of_each(name: str, body: tuple[Stmt, ...], variables: set[str]) -> bool:
+    """Returns whether each iteration of a nest touches one element of an array, its own."""
+    touched = {a.indices: a for a in accesses_in(body) if a.buffer == name}
+    return len(touched) == 1 and all(_position(a, variables) is not None for a in touched.values())
+
+
+def _zero(dtype: str) -> Const:
+    return Const(0.0 if is_float(dtype) else False if dtype == "bool" else 0, dtype)
