@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # jax_debug_nans no longer finds a NaN after a context that turned it off has ended.
 #
-# Guess:    after `with jax.debug_nans(False)` everything is as before; where the flag is True, a NaN
-#           in the result of a jitted function is an error.
+# Guess:    after `with jax.debug_nans(False)` everything is as before; where the flag is True, a
+#           NaN in the result of a jitted function is an error.
 # Seen:     once that context has ended, functions whose first run was good give their NaN to the
-#           caller, those that are jitted later as well. jax.config still says True, and setting it again
-#           does not bring the check back.
+#           caller, those that are jitted later as well. jax.config still says True, and setting it
+#           again does not bring the check back.
 # Versions: jax 0.10.2, jaxlib 0.10.2, numpy 2.4.6; x86-64 Linux.
 # Needs:    Python 3.11, 400 MB of disk, one minute.
 set -euo pipefail

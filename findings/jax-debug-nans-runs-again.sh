@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # With jax_debug_nans, a jitted function that gave a NaN runs again as plain Python.
 #
-# Guess:    a NaN in the result of a jitted function is a FloatingPointError; the switch adds a check
-#           and changes nothing else.
+# Guess:    a NaN in the result of a jitted function is a FloatingPointError; the switch adds a
+#           check and changes nothing else.
 # Seen:     the function runs again without jit, on the arguments as the caller wrote them: x / x of
-#           the Python number 0.0 is a ZeroDivisionError, x.at of a numpy array an AttributeError, and
-#           an ordered io_callback happens twice.
+#           the Python number 0.0 is a ZeroDivisionError, x.at of a numpy array an AttributeError,
+#           and an ordered io_callback happens twice.
 # Versions: jax 0.10.2, jaxlib 0.10.2, numpy 2.4.6; x86-64 Linux.
 # Needs:    Python 3.11, 400 MB of disk, one minute.
 set -euo pipefail

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Where maxima are equal, JAX has a rule of its own for each way to write the maximum.
 #
-# Guess:    equal maxima share the slope equally, as the gradient of jnp.max does, and the gradient of
-#           a transposed array is the transposed gradient.
+# Guess:    equal maxima share the slope equally, as the gradient of jnp.max does, and the gradient
+#           of a transposed array is the transposed gradient.
 # Seen:     of two equal maxima each gets 1/2 by jnp.max, 1/4 if `initial` is equal, too; a window
 #           that covers the same array gives 1 to the first in memory, so transposing it moves the
-#           slope; the last of jnp.sort gives 1 to the last. At its bound jnp.clip has the slope 1/2,
-#           lax.clamp 0 and hard_tanh 1. The slope of abs at 0 is 1.
+#           slope; the last of jnp.sort gives 1 to the last. At its bound jnp.clip has the slope
+#           1/2, lax.clamp 0 and hard_tanh 1. The slope of abs at 0 is 1.
 # Versions: jax 0.10.2, jaxlib 0.10.2, numpy 2.4.6; x86-64 Linux.
 # Needs:    Python 3.11, 400 MB of disk, one minute.
 set -euo pipefail

@@ -277,6 +277,7 @@ def test_failures_name_the_op(library: Path, wrap: Any, eps: float, dtype: Any, 
         (lambda p: msops.ffi(f"{p}:Normalise_"), errors.ArgumentTypeError, "Pass out="),
         (lambda p: msops.ffi(print, out=like), errors.ArgumentTypeError, "its __file__"),
         (lambda p: msops.ffi(f"{p}:Nothing", out=like)(X), errors.BuildError, "Nothing"),
+        (lambda p: normaliser(p)(X, scale=2.0), errors.ArgumentTypeError, "unknown .* 'scale'"),
         (lambda p: msops.ffi(f"{p}:A", like), errors.ArgumentTypeError, "alone by position"),
     ],
 )

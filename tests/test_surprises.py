@@ -16,7 +16,7 @@ import pytest
 from custom_ops import first
 
 import msops
-from msops import Custom, Tensor, errors, ops
+from msops import Custom, Tensor, errors, nn, ops
 
 ROOT = Path(__file__).parents[1]
 FINDINGS = sorted(path.name for path in (ROOT / "findings").glob("*.sh"))
@@ -77,6 +77,28 @@ def test_debug_nans_repeats_the_calls_of_a_stateful_op() -> None:
         jax.jit(lambda x: jnp.log(op(x)))(jnp.float32(-1))
     jax.effects_barrier()
     assert noted == [-1, -1]
+
+
+def test_what_changes_in_place_has_the_change_under_all_its_names() -> None:
+    given = Tensor([1.0, 2.0])
+    other = given
+    assert given.add_(1.0) is given
+    other[0] = 5.0
+    assert given.asnumpy().tolist() == [5, 3]
+
+
+def test_forward_hooks_of_a_cell_with_its_own_bprop_are_called() -> None:
+    class Doubled(nn.Cell):
+        def construct(self, x: Any) -> Any:
+            return x * 2
+
+        def bprop(self, _x: Any, _out: Any, dout: Any) -> Any:
+            return (dout * 2,)
+
+    cell = Doubled()
+    cell.register_forward_pre_hook(lambda _cell, inputs: (inputs[0] + 1,))
+    cell.register_forward_hook(lambda _cell, _inputs, output: output * 10)
+    assert cell(Tensor(1.0)) == 40
 
 
 def test_the_table_names_tests_that_exist() -> None:
