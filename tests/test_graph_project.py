@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import warnings
 
 import jax
@@ -101,3 +103,38 @@ def test_a_kernel_that_launches_several_operators(ops):
     for wrap in (lambda f: f, jax.jit):
         same(wrap(ops.square_and_add)(X), X * X + X)
     same(jax.grad(lambda x: ops.square_and_add(x).sum())(X), 2 * X + 1)
+
+
+def test_operators_are_imported_from_build_dir(tmp_path):
+    """In another process and folder, as scripts do that came with a build."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "msops: there is no Ascend device")
+        CustomOpBuilder(
+            "graph_import",
+            [str(FOLDER / name) for name in ("scaled_sum.cpp", "join.cpp", "module.cpp")],
+            backend="Ascend",
+            cflags="-O0 -DQUOTED=\"'x y'\"",
+            build_dir=tmp_path / "kernel_meta" / "graph_import",
+            op_def=(str(FOLDER / "operators.yaml"), str(FOLDER / "more_operators.yaml")),
+            op_doc=str(FOLDER / "operators.yaml"),
+        ).build()
+    folder = tmp_path / "kernel_meta" / "graph_import" / "graph_import_auto_generate"
+    assert "gCustom_scaled_sumFuncImpl" in (folder / "gen_custom_ops_def.cc").read_text()
+    assert sorted(entry.name for entry in folder.parent.iterdir()) == [
+        "graph_import.so",
+        "graph_import_auto_generate",
+    ]
+    script = """
+import jax.numpy as jnp
+from kernel_meta.graph_import.graph_import_auto_generate.gen_ops_def import scaled_sum
+from kernel_meta.graph_import.graph_import_auto_generate.gen_ops_prim import scaled_sum_op
+print(scaled_sum(jnp.ones(2), jnp.ones(2), 2.0), scaled_sum_op is scaled_sum)
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", script],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.stdout, done.returncode) == ("[3. 3.] True\n", 0), done.stderr

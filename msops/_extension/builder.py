@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from msops import _toolchain
-from msops._base.building import AnyPath
+from msops._base.building import AnyPath, Build
 from msops._base.paths import get_include
 from msops._extension.options import BuilderOptions, read_options, words
 from msops._face import context
@@ -39,7 +39,9 @@ class CustomOpBuilder:
       include_paths: folder searched for headers, or a list or tuple of folders.
       cflags: options for the compiler, as on a command line.
       ldflags: options for the linker, as on a command line.
-      build_dir: folder that gets a copy of the library, ``<name>.so``, when it is built.
+      build_dir: folder that gets a copy of the library, ``<name>.so``, when it is built, and with
+        `op_def` the folder ``<name>_auto_generate``, of whose ``gen_ops_def`` the operators can be
+        imported, too (not with `build`).
       debug_mode: whether to build for a debugger, without optimisation.
       verbose: whether commands and what they print are shown while they run.
       build: a `Build`, for what else the sources need: libraries, flags, macros; it comes after the
@@ -293,6 +295,10 @@ class CustomOpBuilder:
             with tempfile.TemporaryDirectory(dir=folder) as scratch:
                 shutil.copy(built.path, os.path.join(scratch, built.name))
                 os.replace(os.path.join(scratch, built.name), folder / built.name)
+            if self._options.op_def and self._options.build == Build() and self._text is None:
+                from msops._extension.graph.generated import write_files
+
+                write_files(folder, self._options)
         except OSError as error:
             raise BuildError.explained(
                 self._options.who,
