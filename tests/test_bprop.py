@@ -104,12 +104,13 @@ def test_integer_inputs_get_no_gradient() -> None:
     assert none.dtype == jax.dtypes.float0
 
 
-def test_attributes_count_as_inputs_and_their_gradients_are_ignored() -> None:
+@pytest.mark.parametrize("of_scale", [(0.0,), (None,), ()])
+def test_entries_for_attributes_are_ignored_and_may_be_left_out(of_scale: tuple[Any, ...]) -> None:
     seen = []
 
     def bprop(x: Any, scale: Any, out: Any, dout: Any) -> Any:
         seen.append(scale)
-        return jnp.broadcast_to(dout[:, None] * scale, x.shape), jnp.zeros_like(scale)
+        return jnp.broadcast_to(dout[:, None] * scale, x.shape), *of_scale
 
     op = aot(
         "ScaleSum",
@@ -141,8 +142,8 @@ def test_python_number_stands_for_a_scalar_gradient() -> None:
             lambda x, y, dout: (dout,),
             errors.GradientValueError,
             "expected 2 gradient(s), one per input; got 1.",
-            "Return None where there is no gradient. An attribute counts as an input if the "
-            "rule has a parameter for it.",
+            "Return None where there is no gradient. An attribute that the rule is given may have "
+            "an entry, None.",
         ),
         (
             lambda x, y, dout: (dout, dout[:1]),

@@ -246,7 +246,7 @@ def _check_gradients(
     Args:
       gradients: what a rule returned.
       call: the call.
-      attributes: number of attributes that the rule was given, which count as inputs.
+      attributes: number of attributes that the rule was given, which may have entries, too.
       flat: the inputs.
       rule_name: for messages.
     """
@@ -257,17 +257,19 @@ def _check_gradients(
             f"expected a tuple of {expected} gradient(s), one per input; got {kind_of(gradients)}",
             "Return a tuple even for one gradient: return (dx,).",
         )
-    if len(gradients) != expected:
+    # Attributes have no gradients: their entries, each None, may be left out.
+    is_of_inputs = len(gradients) == len(call.layout)
+    if len(gradients) != expected and not is_of_inputs:
         raise GradientValueError.explained(
             rule_name,
             f"expected {expected} gradient(s), one per input; got {len(gradients)}",
-            "Return None where there is no gradient. An attribute counts as an input if the "
-            "rule has a parameter for it.",
+            "Return None where there is no gradient. An attribute that the rule is given may have "
+            "an entry, None.",
         )
     cotangents: list[Any] = []
     # A number beside Tensors has no gradient, as an integer has none, nor has a tuple of them.
     inputs = call.group(None if i in call.numbers else value for i, value in enumerate(flat))
-    own = call.of_tensors(gradients) if attributes else gradients
+    own = gradients if is_of_inputs else call.of_tensors(gradients)
     entries = zip(call.layout, inputs, own, strict=True)
     for position, (slot, value, gradient) in enumerate(entries):
         what = f"input {position}"
