@@ -251,6 +251,39 @@ def test_rows_with_sums_that_have_more_digits_in_variables_stay() -> None:
     assert put_rows_in_lanes(half) is half
 
 
+# Sums over points that lie apart, as of forces between bodies.
+POINTS = """kernel points(p: float64[{n}, 2], q: float64[{trips}, {columns}]) -> (b) {{
+  buffer b: float64[{n}]
+  parallel i in 0 .. {n} {{
+    reduction j in 0 .. {trips} {{
+      b[i] = b[i] + (({picked} - p[i, 0]) * p[i, 1])
+    }}
+  }}
+}}"""
+POINT = {"n": 64, "trips": 9, "columns": 2, "picked": "q[j, 1]"}
+
+
+def points(**parts: object) -> Kernel:
+    return parse_kernel(POINTS.format(**{**POINT, **parts}))
+
+
+def test_sums_of_rows_over_elements_apart_add_in_the_lanes_of_rows() -> None:
+    text = body_of(arranged_apart(put_rows_in_lanes, points()))
+    assert "local sum: float64[32] {" in text
+    assert "sum[lane_2] = sum[lane_2] + ((q[j, 1] - copy[lane_2]) * copy_1[lane_2])" in text
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [{"columns": 1, "picked": "q[j, 0]"}, {"trips": 7}, {"n": 16},
+     {"trips": 64, "columns": 128, "picked": "exp(q[i, j * 2])"}],
+    ids=["neighbours", "few terms", "few rows", "terms of one row each"],
+)  # fmt: skip
+def test_sums_of_rows_that_gain_nothing_from_lanes_stay(parts: dict[str, object]) -> None:
+    kernel = points(**parts)
+    assert put_rows_in_lanes(kernel) is kernel
+
+
 # Rows one after another, as in decision trees.
 TREES = """kernel trees(
   x: float64[{n}, {columns}], at: int32[4, 20], c: float64[4, 20]
@@ -534,6 +567,7 @@ def test_c_of_rows_in_lanes_computes_what_the_interpreter_does(tmp_path: Path) -
     steps = (*STEPS, *(f"if ({stop}) {{ {step} }}" for stop in stops for step in plain))
     kernels = [rows(step, n, 40) for step in steps for n in (32, 75)]
     kernels += [systems(**parts) for parts in PARTS]
+    kernels += [points(n=n) for n in (32, 75)]
     kernels += [trees(n=n, kind=kind) for n in (32, 75) for kind in ("reduction", "serial")]
     arranged = [run_passes(kernel, PASSES_TO_C) for kernel in kernels]
     sources = [printed(kernel, number) for number, kernel in enumerate(arranged)]

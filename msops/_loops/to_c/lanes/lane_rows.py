@@ -9,12 +9,13 @@
                                               }
                                               parallel lane_1 in 0 .. 32 { ... }
 
-Each row keeps its order; 32 of them take a step at once. An element of each row is fetched by
-itself, so this is for rows that compute more than they fetch. Values that every step would fetch
-again are copied once before the row: for example the coordinates of a point that is compared with
-many others. Rows that work on small arrays, such as systems of few equations, have copies of them
-with the lanes as the last axis. This is the outer-loop vectorisation of D. Nuzman and
-A. Zaks, "Outer-Loop Vectorization - Revisited for Short SIMD Architectures", PACT 2008.
+Each row keeps its order; 32 of them take a step at once. So do sums over what is the same for all
+rows and lies apart, such as coordinates of points: no lanes are added up in the end. An element of
+each row is fetched by itself, so this is for rows that compute more than they fetch. Values that
+every step would fetch again are copied once before the row: the coordinates of a point that is
+compared with many others. Rows that work on small arrays, such as systems of few equations, have
+copies of them with the lanes as the last axis. This is the outer-loop vectorisation of D. Nuzman
+and A. Zaks, "Outer-Loop Vectorization - Revisited for Short SIMD Architectures", PACT 2008.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.clean.early_ends import conditions_to_go_on
-from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
+from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32, sum_in_variables
 from msops._loops.to_c.facts.blocks import can_swap, is_alike
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.facts.work import LEAST_WORK, work, work_in_loops
@@ -62,8 +63,17 @@ _MOST_COPIED_BYTES = 1 << 10
 
 def put_rows_in_lanes(kernel: Kernel) -> Kernel:
     """Returns the kernel with the rows of parallel loops in the lanes of vectors."""
-    changed = rewrite_loops(kernel, _Lanes(kernel).loop, "parallel")
-    return kernel if changed is kernel else unique_names(simplify(changed))
+    changed = _with_lanes(kernel)
+    if changed is kernel:
+        summed = sum_in_variables(kernel)
+        changed = summed if summed is kernel else _with_lanes(summed)
+        if changed is summed:
+            return kernel
+    return unique_names(simplify(changed))
+
+
+def _with_lanes(kernel: Kernel) -> Kernel:
+    return rewrite_loops(kernel, _Lanes(kernel).loop, "parallel")
 
 
 class _Lanes:
@@ -146,7 +156,7 @@ class _Lanes:
 
     def _is_row(self, row: For, loop: For, scope: Scope) -> bool:
         """Returns whether a loop carries values in variables, and mostly computes with them."""
-        if row.kind != "serial" or row.hint == "serial" or not can_swap(loop, row):
+        if row.kind == "parallel" or row.hint == "serial" or not can_swap(loop, row):
             return False
         depth = _depth(loop, scope)
         steps_of_row = (mean_trips(part, scope.ranges) for part in (*scope.loops[depth:], row))
@@ -170,6 +180,11 @@ class _Lanes:
         copied = self._repeated(row, loop, scope)
         picked = {access for access in arrays if _is_picked(access, own | variables)}
         fetched = sum(self._is_fetched(access, loop, picked) for access in arrays) - len(copied)
+        if row.kind == "reduction":
+            # Neighbours along the row make vectors of their own.
+            along = {stride(access, row.var, self._buffers) for access in arrays}
+            if fetched or along <= {0, 1}:
+                return False
         if any(isinstance(stmt, For) for stmt in inside):
             # Such loops may run in vectors of their own, and sum in more digits.
             dtypes = {stmt.value.dtype for stmt in inside if isinstance(stmt, Store)}
