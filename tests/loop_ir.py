@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from msops._base.collector import collector_waits
 from msops._base.dtypes import as_dtype
 from msops._base.extremes import amax as amax
 from msops._base.extremes import amin as amin
@@ -296,6 +297,7 @@ __all__ = [
     "carry_elements",
     "check_bounds",
     "choose_for_cpu",
+    "collector_waits",
     "components",
     "compute_functions_ahead",
     "compute_invariants_once",

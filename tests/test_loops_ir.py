@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import dataclasses
+import gc
 import math
 import pickle
 from typing import Any
@@ -38,6 +40,7 @@ from loop_ir import (
     Var,
     Within,
     body_text,
+    collector_waits,
     expr_text,
     kept,
     kernel_text,
@@ -477,3 +480,17 @@ def test_a_fact_is_found_once_and_is_no_part_of_a_node():
     copies = copy.deepcopy(one), pickle.loads(pickle.dumps(one)), dataclasses.replace(one)
     assert [width(node) for node in copies] == [5, 5, 5]
     assert len(asked) == 5
+
+
+@pytest.mark.parametrize("was_enabled", [True, False])
+def test_the_garbage_collector_waits_for_all_and_is_then_as_it_was(was_enabled):
+    (gc.enable if was_enabled else gc.disable)()
+    try:
+        with contextlib.suppress(ZeroDivisionError), collector_waits():
+            with collector_waits():
+                assert not gc.isenabled()
+            assert not gc.isenabled()
+            _ = 1 / 0
+        assert gc.isenabled() == was_enabled
+    finally:
+        gc.enable()

@@ -11,6 +11,7 @@ from typing import Any
 
 from msops import _toolchain
 from msops._base import config
+from msops._base.collector import collector_waits
 from msops._base.explanation import Explanation
 from msops._loops import pipeline
 from msops._loops.analysis.limits import check_sizes
@@ -65,6 +66,7 @@ class Stages:
         than a process can be.
     """
 
+    @collector_waits()
     def __init__(self, kernel: Kernel, who: str, *, is_in_place: bool = False):
         self.kernel = kernel
         self.who = who
@@ -94,6 +96,7 @@ class Stages:
         )
 
     @functools.cached_property
+    @collector_waits()
     def _raised(self) -> tuple[Kernel, str]:
         """The loops as they become array operations, and why not, if they stay as they are."""
         try:
@@ -112,6 +115,7 @@ class Stages:
         return self._raised[1]
 
     @functools.cached_property
+    @collector_waits()
     def steps(self) -> tuple[Step, ...]:
         """The array operations."""
         return pipeline.to_steps(self.raised)
@@ -140,6 +144,7 @@ class Stages:
         return build(self.raised, self.steps)
 
     @functools.cached_property
+    @collector_waits()
     def estimates(self) -> Costs:
         """The estimated times of both forms on a CPU."""
         return estimate(self.raised, self.steps, self._native_seconds, self.arranged)
@@ -150,10 +155,12 @@ class Stages:
         return is_quick_as_native(self.analysis.kernel, self._native_seconds)
 
     @functools.cached_property
+    @collector_waits()
     def _native_seconds(self) -> float:
         return native_seconds(self.arranged)
 
     @functools.cached_property
+    @collector_waits()
     def arranged(self) -> Kernel:
         """The loops as they are printed as C."""
         stages = pipeline.STAGES_IN_PLACE if self._is_in_place else pipeline.STAGES_TO_C
@@ -254,6 +261,7 @@ class Stages:
         """
         return _batched(self, tuple(sizes), tuple(map(tuple, mapped))) if sizes else self
 
+    @collector_waits()
     def adjoint(self, wanted: tuple[int, ...]) -> Kernel:
         """Returns the kernel's reverse-mode derivative for the parameters at some positions."""
         flags = tuple(i in wanted for i in range(len(self.kernel.parameters)))
@@ -337,6 +345,7 @@ class Specialisation:
 
 # By whether indices are checked, which may change while a process runs.
 @functools.lru_cache(maxsize=256)
+@collector_waits()
 def _c(stages: Stages, checks_bounds: bool) -> CSource:
     facts = pipeline.facts_of(stages.arranged, stages.analysis_for_c)
     return c_source(stages.arranged, *facts, check_bounds=checks_bounds)

@@ -133,12 +133,9 @@ def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
 
 def bodies(stmt: Stmt) -> tuple[tuple[Stmt, ...], ...]:
     """Returns the bodies of a statement."""
-    match stmt:
-        case For(body=body) | Local(body=body):
-            return (body,)
-        case If(then=then, otherwise=otherwise):
-            return (then, otherwise)
-    return ()
+    if isinstance(stmt, Store):
+        return ()
+    return (stmt.then, stmt.otherwise) if isinstance(stmt, If) else (stmt.body,)
 
 
 def size_of(expr: Expr) -> int:
@@ -272,9 +269,8 @@ class Scope:
 
     @staticmethod
     def of(kernel: Kernel) -> Scope:
-        """Returns the scope of the body of a kernel."""
-        buffers = {b.name: b for b in (*kernel.parameters, *kernel.buffers)}
-        return Scope(buffers, contents=functools.cache(lambda: contents(kernel)))
+        """Returns the scope of the body of a kernel: one, which all who walk it share."""
+        return _outermost(kernel)
 
     @functools.cached_property
     def loops(self) -> tuple[For, ...]:
@@ -294,19 +290,43 @@ class Scope:
         ranges = nested_ranges(self.loops, self.contents())
         return {loop.var: ranges[loop.var] for loop in self.loops}
 
+    @functools.cached_property
+    def _insides(self) -> dict[int, tuple[Stmt, tuple[Scope, ...]]]:
+        """What `inside` returned, by the identity of each statement, which stays in memory."""
+        return {}
+
     def inside(self, stmt: Stmt) -> tuple[Scope, ...]:
         """Returns the scope of each body of a statement in this scope."""
-        match stmt:
-            case For() | If():
-                return tuple(map(self._under, _heads(stmt)))
-            case Local(buffer=buffer):
-                buffers = {**self.buffers, buffer.name: buffer}
-                depths = {**self.depths, buffer.name: len(self.loops)}
-                return (Scope(buffers, self.path, depths, self, self.contents),)
-        return ()
+        if isinstance(stmt, Store):
+            return ()
+        # Each scope under nested locals has all of them.
+        if len(self.depths) > _MOST_SHARED:
+            return self._inside(stmt)
+        known = self._insides.get(id(stmt))
+        if known is None:
+            known = self._insides[id(stmt)] = stmt, self._inside(stmt)
+        return known[1]
+
+    def _inside(self, stmt: For | If | Local) -> tuple[Scope, ...]:
+        if isinstance(stmt, Local):
+            name = stmt.buffer.name
+            buffers = {**self.buffers, name: stmt.buffer}
+            depths = {**self.depths, name: len(self.loops)}
+            return (Scope(buffers, self.path, depths, self, self.contents),)
+        return tuple(map(self._under, _heads(stmt)))
 
     def _under(self, part: For | If) -> Scope:
         return Scope(self.buffers, (*self.path, part), self.depths, self, self.contents)
+
+
+_MOST_SHARED = 32
+"""The most nested locals under which scopes are kept."""
+
+
+@kept
+def _outermost(kernel: Kernel) -> Scope:
+    buffers = {b.name: b for b in (*kernel.parameters, *kernel.buffers)}
+    return Scope(buffers, contents=functools.cache(lambda: contents(kernel)))
 
 
 @kept
@@ -474,19 +494,21 @@ def map_expressions(stmt: T, change: Callable[[Expr], Expr]) -> T:
 
 def map_bodies(stmt: Stmt, change: Callable[[tuple[Stmt, ...]], tuple[Stmt, ...]]) -> Stmt:
     """Returns the statement with `change` applied to its bodies."""
-    match stmt:
-        case For(body=body) | Local(body=body):
-            return with_parts(stmt, body=change(body))
-        case If(then=then, otherwise=otherwise):
-            return with_parts(stmt, then=change(then), otherwise=change(otherwise))
-    return stmt
+    if isinstance(stmt, Store):
+        return stmt
+    if isinstance(stmt, If):
+        return with_parts(stmt, then=change(stmt.then), otherwise=change(stmt.otherwise))
+    return with_parts(stmt, body=change(stmt.body))
 
 
 def map_all(body: tuple[Stmt, ...], change: Callable[[Expr], Expr]) -> tuple[Stmt, ...]:
     """Returns the body with `change` applied to every expression of every statement in it."""
-    return tuple(
-        map_bodies(map_expressions(stmt, change), lambda inner: map_all(inner, change))
-        for stmt in body
+    return _same_or(
+        body,
+        [
+            map_bodies(map_expressions(stmt, change), lambda inner: map_all(inner, change))
+            for stmt in body
+        ],
     )
 
 
@@ -527,7 +549,7 @@ def rewrite_statements(
             found += change(stmt)
         else:
             found.append(stmt)
-    return tuple(found)
+    return _same_or(body, found)
 
 
 def rewrite_loops(kernel: Kernel, change: ChangeLoop, *kinds: LoopKind) -> Kernel:
@@ -551,21 +573,26 @@ def rewrite_inner_loops(loop: For, scope: Scope, change: ChangeLoop, *kinds: Loo
 def _rewrite_loops(
     body: tuple[Stmt, ...], scope: Scope, change: ChangeLoop, kinds: tuple[LoopKind, ...]
 ) -> tuple[Stmt, ...]:
-    def changed(stmt: Stmt) -> tuple[Stmt, ...]:
+    found: list[Stmt] = []
+    for stmt in body:
         if isinstance(stmt, For) and (not kinds or stmt.kind in kinds):
             new = change(stmt, scope)
             if new is not None:
-                return new
+                found += new
+                continue
         # Under nested locals each would look through all that is inside of it.
-        if not isinstance(stmt, Local) and not _has_loop(stmt):
-            return (stmt,)
-        return (
-            map_bodies_within(
+        if isinstance(stmt, Local) or _has_loop(stmt):
+            stmt = map_bodies_within(
                 stmt, scope, lambda part, inside: _rewrite_loops(part, inside, change, kinds)
-            ),
-        )
+            )
+        found.append(stmt)
+    return _same_or(body, found)
 
-    return tuple(new for stmt in body for new in changed(stmt))
+
+def _same_or(body: tuple[Stmt, ...], found: list[Stmt]) -> tuple[Stmt, ...]:
+    """Returns a body if what was found instead is the same, else that."""
+    is_same = len(found) == len(body) and all(map(operator.is_, found, body))
+    return body if is_same else tuple(found)
 
 
 def map_accesses(body: tuple[Stmt, ...], change: ChangeAccess) -> tuple[Stmt, ...]:

@@ -20,10 +20,13 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     buffers_of,
+    expressions,
     is_innermost,
     loads,
+    own_expressions,
     rewrite_all,
     rewrite_loops,
+    statements,
     with_parts,
 )
 from msops._loops.to_c.facts.work import is_cheap
@@ -34,7 +37,7 @@ def evaluate_whole_conditions(kernel: Kernel) -> Kernel:
     buffers = buffers_of(kernel)
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        if not is_innermost(loop):
+        if not is_innermost(loop) or not _has_two_parts(loop):
             return None
         (inside,) = scope.inside(loop)
         if not all(exists(a, inside.ranges, buffers) for a in accesses_in(loop.body)):
@@ -53,3 +56,13 @@ def evaluate_whole_conditions(kernel: Kernel) -> Kernel:
         return None if body == loop.body else (with_parts(loop, body=body),)
 
     return rewrite_loops(kernel, change)
+
+
+def _has_two_parts(loop: For) -> bool:
+    """Returns whether a second part of a condition in a loop reads elements."""
+    return any(
+        isinstance(part, Binary) and part.op in ("land", "lor") and loads(part.right)
+        for stmt in statements((loop,))
+        for expr in own_expressions(stmt)
+        for part in expressions(expr)
+    )
