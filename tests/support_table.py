@@ -18,7 +18,7 @@ import numpy as np
 from custom_ops import aicpu, aot, first, loops, multiply, multiply_bprop, tbe
 from jax.sharding import AxisType, PartitionSpec
 
-from msops import Custom, export_checks, ops
+from msops import Custom, export_checks, ops, source
 from msops.errors import BackendError
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "guides" / "kinds.md"
@@ -30,8 +30,25 @@ DTYPE_END = "<!-- end of dtype table -->"
 X = jnp.array([1.0, 2.0, 4.0, 8.0])
 Y = X + 1
 
+HANDLER = source(
+    r"""
+#include "xla/ffi/api/ffi.h"
+namespace ffi = xla::ffi;
+using Array = ffi::Buffer<ffi::F32>;
+static ffi::Error Multiply(Array x, Array y, ffi::ResultBuffer<ffi::F32> z) {
+  for (size_t i = 0; i < x.element_count(); ++i)
+    z->typed_data()[i] = x.typed_data()[i] * y.typed_data()[i];
+  return ffi::Error::Success();
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(MultiplyHandler, Multiply,
+                              ffi::Ffi::Bind().Arg<Array>().Arg<Array>().Ret<Array>());
+""",
+    "MultiplyHandler",
+)
+
 OPS: dict[str, Callable[..., Custom]] = {
     "aot": lambda **options: aot("Multiply", **options),
+    "ffi": lambda **options: Custom(HANDLER, first, first, "ffi", **options),
     "pyfunc": lambda **options: Custom(np.multiply, first, first, **options),
     "aicpu": lambda **options: aicpu("Mul", **options),
     # Loops and traced kernels are differentiated without a rule.
