@@ -2636,6 +2636,61 @@ def test_searches_in_lanes_find_the_same(
     assert_all_equal(interpret(after, inputs), interpret(kernel, inputs))
 
 
+def test_a_search_that_reads_what_it_has_found_keeps_it_in_a_variable() -> None:
+    kernel = search("if (a[i, j] > a[i, at[]]) { at[] = j }", n=9)
+    text = body_of(arranged(split_searches, kernel))
+    assert (
+        "at_best[] = a[i, at[]] "
+        "serial j in 1 .. 9 { if (a[i, j] > at_best[]) { at_best[] = a[i, j] at[] = j } }"
+    ) in " ".join(text.split())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if ((j > 4) && (a[i, j] > a[i, at[]])) { at[] = j }",
+        "if ((a[i, j] + float32(at[])) > (a[i, at[]] + float32(at[]))) { at[] = j }",
+        "if (a[i, j] > a[i, l[i]]) { l[i] = j }",
+        "if ((a[i, j] > 0.0:float32) || (a[i, at[]] > 0.0:float32)) { at[] = j }",
+        "if (a[i, j] > a[i, at[]]) { at[] = j } else { what[] = j }",
+        "if (a[i, j] > a[i, at[]]) { at[] = j - 1 }",
+        "if (a[i, j] > a[i, what[]]) { at[] = j }",
+    ],
+    ids=["guarded", "by where it was", "in an array", "either", "or else", "one before", "another"],
+)
+def test_searches_that_read_again_what_they_have_found(body: str) -> None:
+    kernel = search(body, n=9)
+    assert split_searches(kernel) == kernel
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.sampled_from([">", ">=", "<", "<="]),
+    st.sampled_from(["a[i, {0}]", "(a[i, {0}] * a[i, ({0} + 2) % 7])", "abs(a[i, {0}] - a[i, 3])"]),
+    st.sampled_from([("float32", 0, 9), ("float64", 3, 9), ("int32", 1, 9), ("float32", 9, 9)]),
+    st.randoms(use_true_random=False),
+)
+def test_searches_that_keep_what_they_found_find_the_same(
+    sign: str, element: str, form: tuple[str, int, int], random: Random
+) -> None:
+    dtype, first, n = form
+    here, there = element.format("j"), element.format("at[]")
+    kernel = search(f"if ({here} {sign} {there}) {{ at[] = j }}", n, first, dtype)
+    if first == n:
+        # A loop that never runs reads nothing, wherever its search begins.
+        text = kernel_text(kernel).replace(f"best[] = a[i, {n}]", "at[] = 77")
+        kernel = parse_kernel(text)
+    after = split_searches(kernel)
+    verify(after)
+    values = [0.0, 1.0, 2.0, 3.0, -1.0]
+    if dtype != "int32":
+        values += [math.nan, math.inf, -math.inf]
+    rows = [[random.choice(values[: random.randint(1, 8)]) for _ in range(n)] for _ in range(3)]
+    inputs = [np.array(rows, dtype), np.ones((3, n), bool), np.arange(n, dtype="int32")]
+    expected = interpret(kernel, inputs, check_bounds=True)
+    assert_all_equal(interpret(after, inputs, check_bounds=True), expected)
+
+
 def assert_all_equal(got: Sequence[np.ndarray], want: Sequence[np.ndarray]) -> None:
     for one, other in zip(got, want, strict=True):
         np.testing.assert_array_equal(one, other)

@@ -83,7 +83,7 @@ def find_search(loop: For, names: Names, fewest: int = 2) -> Search | None:
     for position, stmt in enumerate(loop.body):
         others = loop.body[:position] + loop.body[position + 1 :]
         if isinstance(stmt, If) and not stmt.otherwise and len(stmt.then) == 1:
-            through = _with_best(loop, stmt, names)
+            through = with_best(loop, stmt, names)
             if through is not None:
                 best, first, changed = through
                 body = (*loop.body[:position], changed, *loop.body[position + 1 :])
@@ -106,7 +106,7 @@ def split_search(loop: For, names: Names) -> tuple[Stmt, ...] | None:
     return search.around((*rest, *_split(loop, search, names)))
 
 
-def _with_best(loop: For, stmt: If, names: Names) -> tuple[Buffer, Store, If] | None:
+def with_best(loop: For, stmt: If, names: Names) -> tuple[Buffer, Store, If] | None:
     """Turns `if a[j] > a[where]: where = j` into a search that keeps the element as well.
 
     Args:

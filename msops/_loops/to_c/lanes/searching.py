@@ -15,13 +15,15 @@
 Each iteration of a search waits for the comparison of the one before; in lanes it waits for one of
 its own. The branch is a choice between values, so that compilers make vectors of it, and NaN
 replaces nothing, as in the search. A row that does not lie in the order of memory, or takes long to
-compute, is searched as it stands.
+compute, is searched as it stands. One that reads the element again where it has found it, as in
+`if x[i, j] > x[i, at]: at = j`, keeps it in a variable: each comparison would wait for a load.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from msops._loops.analysis.conditions import conjuncts
 from msops._loops.analysis.costs import effort, mean_trips
 from msops._loops.ir.building import binary, element_of, integer
 from msops._loops.ir.elements import exists
@@ -57,8 +59,8 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.forward_locals import forwarded
-from msops._loops.passes.search import Search, find_search, stored_at
-from msops._loops.to_c.facts.blocks import in_groups, index
+from msops._loops.passes.search import Search, find_search, stored_at, with_best
+from msops._loops.to_c.facts.blocks import if_it_runs, in_groups, index
 from msops._loops.to_c.facts.strides import stride
 
 _LANES = 32
@@ -78,10 +80,29 @@ def split_searches(kernel: Kernel) -> Kernel:
             return None
         plain = with_parts(loop, body=forwarded(loop.body))
         search = _for_lanes(plain, scope, names)
-        return _SearchInLanes(plain, search, names).statements(loop, scope) if search else None
+        if search is None:
+            return _with_element(loop, scope, names)
+        return _SearchInLanes(plain, search, names).statements(loop, scope)
 
     changed = rewrite_loops(kernel, change)
     return kernel if changed is kernel else unique_names(changed)
+
+
+def _with_element(loop: For, scope: Scope, names: Names) -> tuple[Stmt, ...] | None:
+    """Returns a search that keeps the element beside where it is; None if it reads none again."""
+    match loop.body:
+        case (If(then=(Store(buffer=at, indices=()),), otherwise=()) as stmt,):
+            through = with_best(loop, stmt, names)
+        case _:
+            return None
+    if through is None or len(conjuncts(stmt.condition)) > 1:
+        return None
+    best, first, changed = through
+    if any(load.buffer == at for load in loads_in(changed.then)):
+        return None
+    search = with_parts(loop, body=(changed,))
+    around = (Local(best, (first, search), location=loop.location),)
+    return if_it_runs(loop, around, scope.ranges)
 
 
 def _for_lanes(loop: For, scope: Scope, names: Names) -> Search | None:
