@@ -300,6 +300,25 @@ def test_one_export_serves_several_platforms(
     jax.tree.map(np.testing.assert_array_equal, loaded.call(*inputs), jax.jit(example)(*inputs))
 
 
+def test_a_loaded_program_calls_its_stateful_ops(tmp_path: Path) -> None:
+    source = tmp_path / "counter.cc"
+    source.write_text("""
+        #include <cstdint>
+        extern "C" int Count(int, void **p, int *, int64_t **, const char **, void *, void *) {
+          static float calls = 0;
+          *static_cast<float *>(p[1]) = ++calls;
+          return 0;
+        }""")
+    op = msops.Custom(f"{source}:Count", first, first, stateful=True)
+    loaded = jax.export.deserialize(export(lambda x: (op(x), op(x))[0], ()).serialize())
+    assert loaded.call(np.float32(0)) in (1, 2)
+    # A result that nobody uses is computed, too.
+    jax.block_until_ready(jax.jit(lambda x: (loaded.call(x), x)[1])(np.float32(0)))
+    assert loaded.call(np.float32(0)) in (5, 6)
+    with pytest.raises(NotImplementedError, match="A loaded program has a stateful op"):
+        jax.grad(jax.checkpoint(lambda x: x * loaded.call(x)))(np.float32(0))
+
+
 def test_a_program_for_several_platforms_that_calls_python_is_refused() -> None:
     traced = jax.jit(aicpu("Mul")).trace(*[jnp.ones(3)] * 2)
     with pytest.raises(BackendError, match="JAX cannot lower for several platforms together"):

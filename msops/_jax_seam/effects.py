@@ -22,13 +22,14 @@ class RunsForEffect(effects.Effect):
     """Marks an op whose calls may be neither merged, dropped nor recomputed.
 
     JAX prints it when it refuses the op (inside `jax.checkpoint`, say), so its text is the advice.
+    An exported program keeps the type alone: all of them are equal, and the arguments are optional.
 
     Args:
       who: the op, for messages.
       advice: what it is, and what to do.
     """
 
-    def __init__(self, who: str, advice: str):
+    def __init__(self, who: str = "A loaded program", advice: str = "has a stateful op"):
         self.who = who
         self._advice = advice
 
@@ -36,10 +37,10 @@ class RunsForEffect(effects.Effect):
         return f"{self.who} {self._advice}"
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, RunsForEffect) and repr(self) == repr(other)
+        return isinstance(other, RunsForEffect)
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        return hash(RunsForEffect)
 
 
 class KeepsOrder(OrderedIOEffect):
