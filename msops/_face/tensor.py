@@ -33,7 +33,7 @@ from msops._face.tensor_data import (
 from msops._face.tensor_hooks import HookHandle, hooked
 from msops._face.tensor_operators import attach_operators, raise_of_shapes
 from msops._face.tensor_views import view_of
-from msops.errors import ArgumentTypeError, ArgumentValueError
+from msops.errors import ArgumentTypeError, ArgumentValueError, GradientRuntimeError
 
 
 class Tensor:
@@ -306,6 +306,7 @@ class Tensor:
 
         Raises:
           ArgumentTypeError: `hook` is not callable, or the Tensor's dtype has no gradient.
+          GradientRuntimeError: it is a Parameter that requires no gradient.
 
         Example:
           >>> import msops as ms
@@ -331,6 +332,12 @@ class Tensor:
                 f"expected a Tensor of floats; got {self.dtype}",
                 "Only floats have gradients.",
             )
+        if not getattr(self, "requires_grad", True):
+            raise GradientRuntimeError.explained(
+                "Tensor.register_hook",
+                "this Parameter requires no gradient",
+                "Set requires_grad = True, or hook what is computed from it.",
+            )
         handle = HookHandle(hook)
         known: tuple[Any, list[HookHandle]] = getattr(self, "_hooks", (None, []))
         at, handles = known
@@ -342,6 +349,12 @@ class Tensor:
         else:
             self._hooks = (None, [*handles, handle])
         return handle
+
+    def hooks(self) -> list[Callable[[Tensor], Tensor | None]]:
+        """Returns the hooks that the gradient of this Tensor passes through."""
+        at, handles = getattr(self, "_hooks", (None, []))
+        is_here = at is None or at is self.value
+        return [handle.hook for handle in handles if is_here and handle.hook is not None]
 
     # A key and a value among others.
 

@@ -24,15 +24,18 @@ class HookHandle:
     """The handle that `register_hook` returns.
 
     Corresponds to the handle of ``mindspore.Tensor.register_hook``.
+
+    Attributes:
+      hook: the hook; None when it is removed.
     """
 
     def __init__(self, hook: Hook):
-        self._hook: Hook | None = hook
+        self.hook: Hook | None = hook
         self._number = next(_NUMBERS)
 
     def remove(self) -> None:
         """Makes the hook do nothing from now on; what was compiled with it keeps it."""
-        self._hook = None
+        self.hook = None
 
     def apply(self, gradient: Any) -> Any:
         """Returns what the hook makes of a gradient; itself, if the hook is gone or returns None.
@@ -40,7 +43,7 @@ class HookHandle:
         Args:
           gradient: a Tensor.
         """
-        answer = None if self._hook is None else self._hook(gradient)
+        answer = None if self.hook is None else self.hook(gradient)
         if not (answer is None or isinstance(answer, (type(gradient), jax.Array))):
             raise GradientTypeError.explained(
                 "Tensor.register_hook",

@@ -3,7 +3,7 @@
 #include <optional>
 #include <vector>
 
-#include "mindspore/include/custom_op_api.h"
+#include "custom_op_api.h"
 #include "module.h"
 #include "ops/ops_func_impl/op_func_impl.h"
 

@@ -489,3 +489,28 @@ def by_one(x):
 
 
 ms.grad(by_one)(x), seen
+
+# %% the hooks of a Tensor
+z = Tensor([1.0, 2.0])
+first = z.register_hook(lambda grad: grad)
+second = z.register_hook(lambda grad: grad * 2)
+counts = [len(z.hooks())]
+first.remove()
+[*counts, len(z.hooks()), len(Tensor([1.0]).hooks()), z.hooks()[0](Tensor([1.0]))]
+
+
+# %% the hooks of a Tensor that is computed
+def counted(x):
+    z = x * x
+    handle = z.register_hook(lambda grad: grad * 2)
+    seen.append(len(z.hooks()))
+    handle.remove()
+    seen.append(len(z.hooks()))
+    return z
+
+
+seen = []
+ms.grad(counted)(x), seen
+
+# %% a hook of a Parameter that requires no gradient
+ms.Parameter(Tensor([1.0]), requires_grad=False).register_hook(lambda grad: grad)
