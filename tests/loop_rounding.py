@@ -33,7 +33,12 @@ def _smooth(name: str) -> Callable[..., Number]:
             return of_function(function, x)
         return Number(value, x.error + ULPS * x.eps())
 
-    return sine if name in ("sin", "cos") else lambda *numbers: of_function(function, *numbers)
+    def smooth(*arguments: Any) -> Any:
+        if not isinstance(arguments[0], Number):
+            return function(*arguments)
+        return sine(*arguments) if name in ("sin", "cos") else of_function(function, *arguments)
+
+    return smooth
 
 
 def _stepped(name: str) -> Callable[[Number], Number]:
@@ -51,10 +56,12 @@ def _stepped(name: str) -> Callable[[Number], Number]:
     return step
 
 
-def _tested(name: str) -> Callable[[Number], bool]:
+def _tested(name: str) -> Callable[[Any], bool]:
     function = getattr(lang, name)
 
-    def test(x: Number) -> bool:
+    def test(x: Any) -> bool:
+        if not isinstance(x, Number):
+            return bool(function(x))
         if x.error == math.inf:
             raise Unsure
         return bool(function(x.value))

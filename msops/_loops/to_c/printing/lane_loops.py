@@ -35,6 +35,7 @@ class LaneLoop:
       var: its variable.
       begin: its first iteration.
       end: the end of its iterations.
+      trips: how many there are; None if that is not known.
       in_lane: the lines of an iteration that updates the lane `ms_lane`; see `names_in_lane`.
       rest: the lines of an iteration that updates the variables.
     """
@@ -42,6 +43,7 @@ class LaneLoop:
     var: str
     begin: str
     end: str
+    trips: int | None
     in_lane: list[str]
     rest: list[str]
 
@@ -81,10 +83,14 @@ def in_lanes(
         *indented(indented(loop.in_lane)),
         "  }",
         "}",
-        f"for (int64_t {loop.var} = ms_next; {loop.var} < {loop.end}; ++{loop.var}) {{",
-        *indented(loop.rest),
-        "}",
     ]
+    # gcc warns of an empty loop: it takes its trips for so many that an index wraps.
+    if loop.trips is None or loop.trips % count:
+        lines += [
+            f"for (int64_t {loop.var} = ms_next; {loop.var} < {loop.end}; ++{loop.var}) {{",
+            *indented(loop.rest),
+            "}",
+        ]
     for name, update in updates.items():
         lines += _combined(name, update, count, values)
     return lines

@@ -161,7 +161,7 @@ class CPrinter(Statements):
         values.names.update(names_in_lane(names))
         in_lane = self.loop_body(stmt)
         values.names.update(names)
-        loop = LaneLoop(values.names[stmt.var], begin, end, in_lane, rest)
+        loop = LaneLoop(values.names[stmt.var], begin, end, fixed_trips(stmt), in_lane, rest)
         return in_lanes(loop, {names[name]: u for name, u in updates.items()}, values, _ALIGNED)
 
     def _in_registers(self, stmt: For) -> list[str]:
