@@ -1,8 +1,10 @@
 """Neighbours loaded under conditions: gcc 11 and 12 use the mask of one vector for several."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from loop_ir import c_source, parse_kernel
 
 import msops
 from msops.lang import output_tensor
@@ -116,3 +118,44 @@ def test_a_counter_is_no_recurrence(rows):
 
 def _is_without_masks(op, *inputs):
     return "no-tree-loop-if-convert" in op.lower_text(*map(jnp.asarray, inputs), stage="c")
+
+
+CHOSEN = """kernel chosen(x: float32[9, 3], m: float32[9]) -> (y) {{
+  buffer y: float32[9]
+  parallel i in 0 .. 9 {{
+    reduction j in 0 .. 3 {{
+      y[i] = y[i] + ({condition} ? x[i, j] : 0.0:float32)
+    }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "is_guarded"),
+    [
+        ("(m[i] > 0.0:float32)", True),
+        ("(x[i, j] == m[i])", False),  # loaded anyway
+        ("((m[i] > 0.0:float32) && (x[i, j] == m[i]))", True),
+    ],
+)
+def test_only_loads_that_a_condition_guards_cost_the_vectors(condition, is_guarded):
+    text = c_source(parse_kernel(CHOSEN.format(condition=condition))).text
+    assert ('optimize ("no-tree-loop-if-convert")' in text) == is_guarded
+
+
+def largest(x):
+    y = output_tensor((x.shape[0],), x.dtype)
+    for i in range(x.shape[0]):
+        y[i] = x[i, 0]
+        for j in range(1, x.shape[1]):
+            y[i] = max(y[i], x[i, j])
+    return y
+
+
+@pytest.mark.parametrize("columns", [2, 3, 4, 5, 8, 16, 33])
+def test_equal_elements_share_the_slope_in_each_row(columns):
+    x = np.random.default_rng(0).integers(0, 3, (40, columns)).astype("float32")
+    expected = (x == x.max(1, keepdims=True)).astype("float32")
+    expected /= expected.sum(1, keepdims=True)
+    got = jax.grad(lambda x: jnp.sum(native(largest)(x)))(jnp.asarray(x))
+    np.testing.assert_allclose(got, expected, 1e-6)

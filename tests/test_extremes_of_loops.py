@@ -144,8 +144,8 @@ def test_the_forms_share_the_slope_of_equal_elements_alike(
 @pytest.mark.parametrize(
     ("kernel", "size", "shares"),
     [
-        (whole, 4, [1 / 8, 1 / 8, 1 / 4, 1 / 2]),  # each max halves
-        (whole, 9, [2 / 10, *[1 / 10] * 8]),  # what it starts from is one of ten
+        # What it starts from is one of them, at every length.
+        *((whole, n, [2 / (n + 1), *[1 / (n + 1)] * (n - 1)]) for n in (2, 3, 4, 7, 8, 9, 40)),
         (best_and_where, 9, [1, *[0] * 8]),  # the first one was kept
     ],
 )

@@ -76,7 +76,6 @@ def test_what_runs_before_it_gets_a_loop_of_its_own() -> None:
     "kernel",
     [
         rows(kind="serial"),
-        rows(end="4"),
         rows(body="top[] = top[] + x[i, j]"),
         rows(body="top[] = max(top[], exp(x[i, j]))"),
         rows(body="y[j] = max(y[j], x[i, j])"),
@@ -104,7 +103,7 @@ def test_what_runs_before_it_gets_a_loop_of_its_own() -> None:
         rows(body="if (j < 3) { top[] = max(top[], x[i, j]) }"),
     ],
     ids=[
-        "in order", "few", "a sum", "long elements", "each its own", "read before", "a local",
+        "in order", "a sum", "long elements", "each its own", "read before", "a local",
         "no slope", "an empty local", "picked",
         "few digits", "decides", "compared", "an extreme of it", "picks", "picks what is stored",
         "ends a loop", "has a kink", "has steps", "a remainder", "decides through a result",

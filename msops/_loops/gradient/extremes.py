@@ -21,7 +21,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Set
 
-from msops._loops.analysis.costs import arithmetic, mean_trips
+from msops._loops.analysis.costs import arithmetic
 from msops._loops.analysis.updates import update_of
 from msops._loops.gradient.activity import active_buffers
 from msops._loops.ir.algebra import cast, number
@@ -58,8 +58,6 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 
-_FEWEST_TRIPS = 8
-"""A shorter loop has a short tape, and may be a window that other passes know."""
 _COUNTING = ("float32", "float64")
 """Dtypes that hold the number of ties."""
 _MOST_OPERATIONS = 4
@@ -73,8 +71,8 @@ def share_extremes(kernel: Kernel) -> Kernel:
     active = active_buffers(kernel, floats)
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        nest, trips = _nest(loop, scope)
-        if any(part.kind != "reduction" for part in nest) or trips < _FEWEST_TRIPS:
+        nest = _nest(loop)
+        if any(part.kind != "reduction" for part in nest):
             return None
         rest, last = _split(nest[-1].body)
         if not isinstance(last, Store) or last.buffer not in active:
@@ -102,14 +100,12 @@ def share_extremes(kernel: Kernel) -> Kernel:
     return kernel if changed.body == kernel.body else unique_names(changed)
 
 
-def _nest(loop: For, scope: Scope) -> tuple[tuple[For, ...], float]:
-    """Returns a loop with those that are all in it, and how often the last runs."""
-    nest, trips = [loop], mean_trips(loop, scope.ranges)
+def _nest(loop: For) -> tuple[For, ...]:
+    """Returns a loop with those that are all in it."""
+    nest = [loop]
     while len(nest[-1].body) == 1 and isinstance(nest[-1].body[0], For):
-        (scope,) = scope.inside(nest[-1])
         nest.append(nest[-1].body[0])
-        trips *= mean_trips(nest[-1], scope.ranges)
-    return tuple(nest), trips
+    return tuple(nest)
 
 
 def _around(nest: tuple[For, ...], body: tuple[Stmt, ...]) -> For:

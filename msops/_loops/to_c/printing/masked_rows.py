@@ -7,7 +7,8 @@ read that the program does not read. Compiled without vectors for conditions, al
 Loads of one buffer at the same distance from iteration to iteration count as neighbours, however
 far apart they are, and whether or not they are proven to be in range. Only a loop that gcc may
 take counts: of a nest it is the innermost one that it does not write out, and no iteration of it
-needs what the one before computed, sums aside.
+needs what the one before computed, sums aside. What a statement loads anyway, as in
+`x[i] == best ? x[i] : 0`, is one load for gcc, which no condition guards.
 """
 
 from __future__ import annotations
@@ -38,9 +39,12 @@ _WRITTEN_OUT = 16
 def loads_masked_rows(kernel: Kernel) -> bool:
     """Returns whether an iteration of a loop loads several elements of a buffer conditionally."""
     found: Counter[tuple[str, str, int]] = Counter()
-    for site in visit_accesses(kernel):
+    sites = visit_accesses(kernel)
+    certain = {(site.order, site.access) for site in sites if not site.conditions}
+    for site in sites:
         if isinstance(site.access, Load):
-            found.update(_rows(site, site.access))
+            is_chosen = (site.order, site.access) not in certain
+            found.update(_rows(site, site.access, is_chosen))
     several = {loop for (loop, _, _), count in found.items() if count > 1}
     if not several:
         return False
@@ -49,8 +53,14 @@ def loads_masked_rows(kernel: Kernel) -> bool:
     return any(loop.var in several and _may_be_in_vectors(loop, stay) for loop, _ in loops)
 
 
-def _rows(site: AccessSite, load: Load) -> Iterator[tuple[str, str, int]]:
-    """Yields loop, buffer and distance for each element that an iteration loads conditionally."""
+def _rows(site: AccessSite, load: Load, is_chosen: bool) -> Iterator[tuple[str, str, int]]:
+    """Yields loop, buffer and distance for each element that an iteration loads conditionally.
+
+    Args:
+      site: where it is loaded.
+      load: the load.
+      is_chosen: whether a condition of its own statement decides about it.
+    """
     *outer, inner = site.scope.loops or (None,)
     if inner is None:
         return
@@ -64,16 +74,16 @@ def _rows(site: AccessSite, load: Load) -> Iterator[tuple[str, str, int]]:
         candidates.append((outer[-1], elements))
     for loop, elements in candidates:
         distance = stride(load, loop.var, site.scope.buffers)
-        if distance is not None and abs(distance) > 1 and _is_conditional(site, loop):
+        if distance is not None and abs(distance) > 1 and (is_chosen or _is_in_branch(site, loop)):
             for _ in range(elements):
                 yield loop.var, load.buffer, distance
 
 
-def _is_conditional(site: AccessSite, loop: For) -> bool:
-    """Returns whether a condition inside of a loop decides about an access."""
+def _is_in_branch(site: AccessSite, loop: For) -> bool:
+    """Returns whether a branch inside of a loop holds a statement."""
     path = site.scope.path
     start = next(i for i, part in enumerate(path) if isinstance(part, For) and part.var == loop.var)
-    return bool(site.conditions) or any(isinstance(part, If) for part in path[start:])
+    return any(isinstance(part, If) for part in path[start:])
 
 
 def _may_be_in_vectors(loop: For, stay: Set[str]) -> bool:
