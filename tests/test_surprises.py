@@ -37,6 +37,25 @@ def test_powers_of_two_are_exact(repeats: int) -> None:
     np.testing.assert_array_equal(powers, np.ldexp(np.float32(1), exponents))
 
 
+def roots_and_powers(x):  # type: ignore[no-untyped-def]
+    roots = output_tensor(x.shape, x.dtype)  # type: ignore[name-defined]  # noqa: F821
+    powers = output_tensor(x.shape, x.dtype)  # type: ignore[name-defined]  # noqa: F821
+    for i in range(x.shape[0]):
+        roots[i] = x[i] ** 0.5
+        powers[i] = exp(x[i])  # type: ignore[name-defined]  # noqa: F821
+    return roots, powers
+
+
+@pytest.mark.parametrize("form", ["xla", "native"])
+def test_equal_numbers_have_equal_results_wherever_they_stand(form: str) -> None:
+    op = Custom(roots_and_powers, func_type="akg", compile_attrs={"lower": form})
+    for number in (-np.inf, *np.linspace(-5, 5, 60)):
+        roots, powers = (np.asarray(part) for part in op(np.full(19, number, np.float32)))
+        assert len({*powers.tolist()}) == 1
+        root = np.inf if np.isinf(number) else np.sqrt(number) if number >= 0 else np.nan
+        np.testing.assert_allclose(roots, np.full(19, root), rtol=1e-6)
+
+
 def test_topk_puts_every_nan_first() -> None:
     computed = jax.jit(lambda a: jnp.stack([a - a, jnp.float32(1), jnp.float32(3)]))(jnp.inf)
     assert np.signbit(computed)[0]
@@ -99,6 +118,12 @@ def test_forward_hooks_of_a_cell_with_its_own_bprop_are_called() -> None:
     cell.register_forward_pre_hook(lambda _cell, inputs: (inputs[0] + 1,))
     cell.register_forward_hook(lambda _cell, _inputs, output: output * 10)
     assert cell(Tensor(1.0)) == 40
+
+
+def test_the_slope_of_mod_is_that_of_a_remainder_that_truncates() -> None:
+    x, y = Tensor([-7.0, 7.0, 7.0]), Tensor([3.0, -3.0, 3.0])
+    slopes = msops.grad(lambda x, y: ops.Mod()(x, y).sum(), 1)(x, y)
+    assert slopes.asnumpy().tolist() == [2, 2, -2]
 
 
 def test_the_table_names_tests_that_exist() -> None:
