@@ -11,6 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
 
 import msops as ms
 from msops import nn, ops
@@ -60,6 +62,30 @@ def test_the_gradient_is_what_it_is_without_hooks():
     found = jax.grad(hooks.around(chain))(X)
     np.testing.assert_allclose(found, jax.grad(chain)(X), rtol=1e-6)
     assert hooks.unpacked == len(hooks.packed) > 5
+
+
+def test_what_does_not_depend_on_the_input_has_no_gradient():
+    """An operator without a gradient runs on it, as without hooks."""
+    twice = ms.pyfunc(lambda x: 2 * x, out=lambda x: x)
+
+    def product(x):
+        return (x * twice(jax.lax.stop_gradient(x))).sum()
+
+    np.testing.assert_array_equal(jax.grad(Hooks().around(product))(X), 2 * X)
+
+
+def test_references_and_shard_map_are_left_to_jax():
+    mesh = jax.make_mesh((1,), ("i",), axis_types=(AxisType.Auto,))
+    mapped = jax.shard_map(lambda x: jnp.sin(x) * x, mesh=mesh, in_specs=P("i"), out_specs=P("i"))
+
+    def total(x):
+        ref = jax.new_ref(jnp.zeros_like(x))
+        ref[...] = 2 * mapped(x)
+        return (ref[...] * x).sum()
+
+    hooks = Hooks()
+    np.testing.assert_allclose(jax.grad(hooks.around(total))(X), jax.grad(total)(X), rtol=1e-6)
+    assert hooks.unpacked == len(hooks.packed) > 0
 
 
 def test_what_unpack_returns_is_what_the_gradient_uses():

@@ -40,7 +40,8 @@ class saved_tensors_hooks:
 
     Corresponds to ``mindspore.saved_tensors_hooks``. What is kept is what JAX keeps of each
     operation, and what `save_for_backward` of a `_Function` got. Of nested blocks the inner one
-    counts. Outside of gradients nothing is kept.
+    counts. Outside of gradients nothing is kept, and what references and `jax.shard_map` keep is
+    left to JAX.
 
     Args:
       pack_hook: gets each Tensor when it is kept, and returns anything.
@@ -110,6 +111,9 @@ class saved_tensors_hooks:
     def apply(self, operation: Callable[..., Any]) -> Callable[..., Any]:
         """Returns an operation of arrays, whose gradient keeps what the hooks make of it."""
 
+        # The results that do not depend on what is differentiated, as that of stop_gradient.
+        constant: list[bool] = []
+
         @jax.custom_vjp
         def function(*values: Any) -> Any:
             return operation(*values)
@@ -122,7 +126,9 @@ class saved_tensors_hooks:
                 filled = list(values)
                 for n, value in zip(asked, given, strict=True):
                     filled[n] = value
-                return operation(*filled)
+                result = operation(*filled)
+                constant[:] = [not seam.is_differentiated(leaf) for leaf in jax.tree.leaves(result)]
+                return result
 
             result, pull_back = jax.vjp(of_asked, *(values[n] for n in asked))
             arrays, structure = jax.tree.flatten(pull_back)
@@ -135,7 +141,14 @@ class saved_tensors_hooks:
             return tuple(None if place is None else found[place] for place in residual.places)
 
         function.defvjp(fwd, bwd, symbolic_zeros=True)
-        return function
+
+        def call(*values: Any) -> Any:
+            leaves, structure = jax.tree.flatten(function(*values))
+            for n, is_constant in enumerate(constant):
+                leaves[n] = jax.lax.stop_gradient(leaves[n]) if is_constant else leaves[n]
+            return jax.tree.unflatten(structure, leaves)
+
+        return call
 
 
 def _is_symbolic(cotangent: Any) -> bool:

@@ -43,6 +43,7 @@ from msops._jax_seam.processes import (
 from msops._jax_seam.saving import (
     intercepted,
     interceptor,
+    is_differentiated,
     saves,
 )
 from msops._jax_seam.sub_byte import (
@@ -91,6 +92,7 @@ __all__ = [
     "hold_weakly",
     "intercepted",
     "interceptor",
+    "is_differentiated",
     "is_zero",
     "leave_room",
     "lower_as",

@@ -7,11 +7,12 @@ hands it each operation as the function makes it.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from jax._src import core
 from jax._src.interpreters import ad, batching
+from jax._src.state.types import AbstractRef
 
 Operation = Callable[..., Any]
 
@@ -30,7 +31,24 @@ class _Interceptor(core.Trace):
         return self.parent_trace.stage_value(val)
 
     def process_primitive(self, primitive: Any, tracers: Any, params: Any, /) -> Any:
-        return self._call(lambda *values: primitive.bind(*values, **params), tracers)
+        def operation(*values: Any) -> Any:
+            return primitive.bind(*values, **params)
+
+        works_on_refs = getattr(primitive, "ref_primitive", False) or any(
+            isinstance(core.typeof(value), AbstractRef) for value in tracers
+        )
+        with core.set_current_trace(self.parent_trace):
+            if not works_on_refs and any(map(is_differentiated, tracers)):
+                operation = self.apply(operation)
+            return operation(*tracers)
+
+    def process_call(self, primitive: Any, fun: Any, tracers: Any, params: Any, /) -> Any:
+        """Leaves the operation to JAX, with what its gradient keeps."""
+        with core.set_current_trace(self.parent_trace):
+            return primitive.bind(*tracers, subfuns=(fun,), **params)
+
+    def process_shard_map(self, primitive: Any, fun: Any, tracers: Any, /, **params: Any) -> Any:
+        return self.process_call(primitive, fun, tracers, params)
 
     def process_custom_jvp_call(
         self, primitive: Any, fun: Any, jvp: Any, tracers: Any, /, **options: Any
@@ -42,11 +60,10 @@ class _Interceptor(core.Trace):
     ) -> Any:
         return self.process_primitive(primitive, tracers, {"subfuns": (fun, fwd, bwd), **options})
 
-    def _call(self, operation: Operation, values: Sequence[Any]) -> Any:
-        with core.set_current_trace(self.parent_trace):
-            if any(isinstance(value, ad.LinearizeTracer) for value in values):
-                operation = self.apply(operation)
-            return operation(*values)
+
+def is_differentiated(value: Any) -> bool:
+    """Returns whether a gradient is being computed by a value."""
+    return isinstance(value, ad.LinearizeTracer)
 
 
 def _behind(trace: Any) -> Any:
