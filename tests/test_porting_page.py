@@ -7,6 +7,7 @@ import re
 
 import pytest
 from conftest import ROOT
+from test_small_cases import DIFFERENT
 
 import msops
 
@@ -62,6 +63,7 @@ SHOWN_BY = {
     "the gradient of an operator without": "differences: the gradient of an operator without bprop",
     "a `bprop` with too few": "differences: a bprop that returns too few",
     "`get_grad`": "transformations: get_grad of one gradient",
+    "a cotangent that": "transformations: sens is missing",
     "`vmap` of a CellList": "differences: vmap of a CellList",
     "Python in a block": "transformations: recompute runs it again",
     "what `saved_tensors_hooks`": "transformations: saved_tensors_hooks of a sine",
@@ -76,6 +78,7 @@ SHOWN_BY = {
     "a Tensor that was sliced": "programs: is_contiguous of a slice",
     "assigning to": "programs: assigning to a slice",
     "`add_`": "programs: add_",
+    "`Tensor.data_ptr`": "programs: data_ptr",
     "`out_dtype=": "programs: out_dtype as a string",
     "a numpy array beside": "differences: a numpy array beside a Tensor",
     "a pyfunc that returns another": "differences: a pyfunc of another dtype",
@@ -121,6 +124,26 @@ SHOWN_BY = {
 """The beginning of a row, and a test: a file, a function in it, or a small case."""
 
 
+ALSO = {
+    "functions: needs_input_grad in forward": "`ctx.needs_input_grad`",
+    "differences: if on a Tensor": "if on a Tensor",
+    "differences: a loop over a Tensor's value": "if on a Tensor",
+    "differences: a bprop of another shape": "a `bprop` with too few",
+    "programs: jit level 2": "options of `ms.jit`",
+    "programs: jit with an unknown option": "options of `ms.jit`",
+    "programs: add_ of another shape": "`add_`",
+    "programs: is_contiguous of a transposed": "a Tensor that was sliced",
+    "programs: is_contiguous of a permuted": "a Tensor that was sliced",
+    "programs: storage_offset": "`Tensor.data_ptr`",
+    "programs: a Cell in half precision": "`Cell.to`",
+    "programs: to_float of nothing": "`Cell.to`",
+    "transformations: jacrev by True": "a cotangent that",
+    "transformations: saved_tensors_hooks that give back another dtype": "what `saved_te",
+    "transformations: saved_tensors_hooks of one position": "what `saved_tensors_hooks`",
+}
+"""Further small cases in which msops differs, and the beginning of a row, or of a refusal."""
+
+
 def rows() -> list[str]:
     """Returns what the rows of the page are about: the first cell, or the one behind a version."""
     found = []
@@ -159,3 +182,9 @@ def test_names_that_later_versions_added_are_there_or_refused() -> None:
     for name in ("MsDispatchMode", "graph", "mint"):
         assert not hasattr(msops, name)
     assert not hasattr(msops.nn.Cell, "to")
+
+
+def test_every_difference_of_a_small_case_is_on_the_page() -> None:
+    different = {f"{subject}: {case}" for subject, cases in DIFFERENT.items() for case in cases}
+    assert different - set(SHOWN_BY.values()) == set(ALSO)
+    assert [start for start in ALSO.values() if start not in SHOWN_BY and start not in PAGE] == []
