@@ -9,7 +9,7 @@ import jax
 import pytest
 from conftest import run_command
 
-from msops._toolchain.languages import C
+from msops._toolchain.languages import CXX, C
 from msops._tools.doctor import compiler_text
 
 pytestmark = pytest.mark.usefixtures("quick_builds")
@@ -79,6 +79,12 @@ def test_known_faults_of_a_compiler_are_told(
     assert of_c.count("known: ") == of_c.count("Generated C avoids it") == len(known)
     for words in known:
         assert words in of_c
+    monkeypatch.setenv("CXX", str(compiler))
+    assert compiler_text(CXX) == "\n".join(
+        [text, *[" " * 13 + "known: what is known of gcc"] * bool(known)]
+    )
+    monkeypatch.setenv("CC", "no-such-compiler")
+    assert compiler_text(CXX) == of_c
 
 
 def test_a_cache_that_cannot_be_written_is_told(

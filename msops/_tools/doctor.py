@@ -31,7 +31,7 @@ from msops._op_info.builders import CustomRegOp
 from msops._toolchain import BIND_OWN_SYMBOLS, contents, read_elf, taken_names
 from msops._toolchain.compilers import find_compiler
 from msops._toolchain.cuda import device_architectures
-from msops._toolchain.known_faults import known_faults
+from msops._toolchain.known_faults import KnownFault, known_faults
 from msops._toolchain.languages import CUDA, CXX, C, SourceLanguage
 from msops._toolchain.nvrtc import find_compiler as find_nvrtc
 from msops._toolchain.store import open_store
@@ -221,7 +221,16 @@ def compiler_text(language: SourceLanguage) -> str:
     version = next((line for line in lines if re.search(r"\d\.\d", line)), lines[0])
     faults = known_faults(compiler) if language is not CUDA else ()
     known = [f"known: {f.what}. Generated C avoids it. {f.advice}" for f in faults]
+    if faults and language is CXX and faults == _faults_of_c():
+        known = ["known: what is known of gcc"]
     return f"\n{'':13}".join([version, *known])
+
+
+def _faults_of_c() -> tuple[KnownFault, ...]:
+    try:
+        return known_faults(find_compiler(C, (), Path("a kernel"), "msops"))
+    except MsopsError:
+        return ()
 
 
 def _library(path: Path) -> str:
