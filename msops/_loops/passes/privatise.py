@@ -14,10 +14,11 @@ and the loop may be parallel.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import TYPE_CHECKING
 
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt
-from msops._loops.ir.walk import rewrite_statements, with_parts
+from msops._loops.ir.walk import accesses_of, rewrite_statements, visit, with_parts
 
 if TYPE_CHECKING:
     from msops._loops.analysis.polyhedral.flow import Flow
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 def privatise(kernel: Kernel) -> Kernel:
     """Returns the kernel with temporaries as locals of the innermost loops they can live in."""
+    # Dependences take longer than all else here.
+    if not _has_lower_homes(kernel):
+        return kernel
     # At the first compile, not with `import msops`.
     from msops._loops.analysis.polyhedral.accesses import analysis
     from msops._loops.analysis.polyhedral.flow import flows
@@ -58,6 +62,23 @@ def privatise(kernel: Kernel) -> Kernel:
     outside = rewrite_statements(kernel.body, move_out, Local)
     body = rewrite_statements(outside, move_in, For)
     return with_parts(kernel, buffers=kept, body=body)
+
+
+def _has_lower_homes(kernel: Kernel) -> bool:
+    """Returns whether all accesses of a temporary are in a loop below the one that it lives in."""
+    outer = {*kernel.results, *(buffer.name for buffer in kernel.parameters)}
+    common: dict[str, tuple[str, ...]] = {}
+    homes: dict[str, int] = {}
+    for stmt, scope in visit(kernel):
+        loops = tuple(loop.var for loop in scope.loops)
+        for name in {access.buffer for access in accesses_of(stmt)} - outer:
+            known = common.get(name, loops)
+            same = itertools.takewhile(
+                lambda pair: pair[0] == pair[1], zip(known, loops, strict=False)
+            )
+            common[name] = tuple(var for var, _ in same)
+            homes[name] = scope.depths.get(name, 0)
+    return any(len(loops) > homes[name] for name, loops in common.items())
 
 
 def _innermost_loop(flow: Flow) -> str | None:
