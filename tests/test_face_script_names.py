@@ -9,7 +9,7 @@ from face_namespace import ms
 import msops
 from msops import _checkparam as checks
 from msops.errors import ArgumentTypeError, ArgumentValueError
-from msops.ops import PrimitiveWithInfer, PyFunc, operations, prim_attr_register
+from msops.ops import AddN, PrimitiveWithInfer, PyFunc, operations, prim_attr_register
 from msops.ops._primitive_cache import _get_cache_prim
 
 
@@ -174,3 +174,20 @@ def test_arange_of_floats_of_any_kind_is_of_floats(kind):
     got = ms.ops.arange(kind(0.0), kind(1.0), kind(0.25))
     assert got.dtype == ms.float32
     assert got.tolist() == [0, 0.25, 0.5, 0.75]
+
+
+@operations._ms_pyfunc(infer_func=lambda pair, factor: (pair[0], pair[1]))
+def scaled(pair, factor):
+    assert isinstance(pair[0], ms.Tensor)
+    return AddN()(pair) * factor, pair[1] + factor
+
+
+@pytest.mark.parametrize("factor", [2, 2.0, True])
+@pytest.mark.parametrize("kind", [tuple, list])
+def test_a_function_of_tensors_is_an_operator(factor, kind):
+    x, y = ms.Tensor([1.0, 2.0], ms.float16), ms.Tensor([3.0, 5.0], ms.float16)
+    for call in (scaled, ms.jit(lambda *args: scaled(*args))):
+        total, shifted = call(kind((x, y)), factor)
+        assert total.dtype == ms.float16
+        np.testing.assert_array_equal(total.asnumpy(), np.array([4.0, 7.0]) * factor)
+        np.testing.assert_array_equal(shifted.asnumpy(), np.array([3.0, 5.0]) + factor)

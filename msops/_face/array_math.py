@@ -8,6 +8,7 @@ MindSpore defines a result: tests/test_face_oracle.py).
 from __future__ import annotations
 
 import builtins
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -21,7 +22,7 @@ from msops._base.dtypes import as_dtype
 from msops._face import array_arithmetic as arithmetic
 from msops._face.array_arithmetic import binary, kind_of
 from msops._face.tensor_data import first_outside, inside
-from msops.errors import ArgumentValueError, KernelError
+from msops.errors import ArgumentTypeError, ArgumentValueError, KernelError
 
 Array = Any
 Axis = int | Sequence[int] | None
@@ -142,6 +143,27 @@ def squeeze(x: Array, axis: Axis = None) -> Array:
 def concat(tensors: Sequence[Array], axis: int = 0) -> Array:
     """The arrays joined along an axis they have."""
     return jnp.concatenate(tuple(tensors), axis=axis)
+
+
+def addn(x: Sequence[Array]) -> Array:
+    """The sum of arrays of one shape and dtype."""
+    if not isinstance(x, (tuple, list)) or not all(hasattr(entry, "shape") for entry in x):
+        raise ArgumentTypeError.explained(
+            "ops.addn", "expected a tuple or list of tensors", "Wrap numbers: Tensor(...)."
+        )
+    if not x:
+        raise ArgumentValueError.explained("ops.addn", "expected tensors; got none", "Give one.")
+    first, *rest = x
+    for other in rest:
+        kind = ArgumentValueError if other.shape != first.shape else ArgumentTypeError
+        if (other.shape, other.dtype) != (first.shape, first.dtype):
+            raise kind.explained(
+                "ops.addn",
+                f"expected tensors of {first.dtype}{list(first.shape)}; got "
+                f"{other.dtype}{list(other.shape)}",
+                "Give all of them one shape and dtype.",
+            )
+    return functools.reduce(arithmetic.add, rest, first)
 
 
 def stack(tensors: Sequence[Array], axis: int = 0) -> Array:

@@ -32,6 +32,7 @@ from msops.ops.primitive import (
     PrimitiveWithCheck,
     PrimitiveWithInfer,
     PyFunc,
+    _ms_pyfunc,
     prim_attr_register,
 )
 
@@ -60,6 +61,7 @@ __all__ = [
     "PyFunc",
     "RegOp",
     "TBERegOp",
+    "_ms_pyfunc",
     "composite",
     "custom_info_register",
     "functional",

@@ -195,8 +195,8 @@ def zeros_like_tree(x: Any) -> Any:
 
 # Functions that are those of `array_math` with the same name.
 _OF_ARRAYS = """
-    abs add all amax amin any argmax argmin bitwise_and bitwise_or bitwise_xor broadcast_to cast
-    ceil clip clip_by_value count_nonzero concat cos cosh div equal erf exp expand_dims expm1
+    abs add addn all amax amin any argmax argmin bitwise_and bitwise_or bitwise_xor broadcast_to
+    cast ceil clip clip_by_value count_nonzero concat cos cosh div equal erf exp expand_dims expm1
     flatten floor floor_div full_like gather greater greater_equal isfinite isnan less
     less_equal log log1p logical_and logical_not logical_or matmul maximum mean minimum mod mul
     neg not_equal ones_like pow prod reciprocal reduce_sum relu reshape round rsqrt select
@@ -246,7 +246,7 @@ _KEEP = {"keep_dims": False}
 
 # Classes with the name of the function that they apply, but for case and underscores.
 _WITHOUT_SETTINGS = """
-    Abs Add Assign Cast Ceil Cos Cosh DType Depend Div Equal Erf Exp ExpandDims Expm1 Flatten
+    Abs Add AddN Assign Cast Ceil Cos Cosh DType Depend Div Equal Erf Exp ExpandDims Expm1 Flatten
     Floor FloorDiv FloorMod Gather Greater GreaterEqual IsFinite IsNan Less LessEqual Log Log1p
     LogicalAnd LogicalNot LogicalOr Maximum Minimum Mul Neg NotEqual Ones OnesLike Pow Rank
     ReLU Reciprocal Reshape Round Rsqrt Select Shape Sigmoid Sign Sin Sinh Size Slice Sqrt

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import numpy as np
 
 from msops._base.missing_names import missing_names
 from msops._custom.custom import Custom
@@ -175,12 +176,34 @@ class PyFunc:
         return self._op(*inputs)
 
 
+def _ms_pyfunc(infer_func: Callable[..., Any]) -> Callable[[Callable[..., Any]], Custom]:
+    """Returns a decorator that makes an operator of a function of Tensors, run on the host.
+
+    Args:
+      infer_func: from the shapes of the inputs to those of the outputs, and as well for dtypes.
+
+    Source: MindSpore 2.10.0, mindspore/ops/operations/custom_ops.py, _ms_pyfunc.
+    """
+
+    def decorate(function: Callable[..., Any]) -> Custom:
+        @functools.wraps(function)
+        def on_arrays(*inputs: Any) -> Any:
+            tensors = jax.tree.map(lambda x: Tensor(x) if isinstance(x, np.ndarray) else x, inputs)
+            result = function(*tensors)
+            return jax.tree.map(np.asarray, result, is_leaf=lambda leaf: isinstance(leaf, Tensor))
+
+        return Custom(on_arrays, infer_func, infer_func, "pyfunc")
+
+    return decorate
+
+
 __all__ = [
     "HookBackward",
     "Primitive",
     "PrimitiveWithCheck",
     "PrimitiveWithInfer",
     "PyFunc",
+    "_ms_pyfunc",
     "prim_attr_register",
 ]
 

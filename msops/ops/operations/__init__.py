@@ -9,6 +9,7 @@ from msops.ops.primitive import (
     PrimitiveWithCheck,
     PrimitiveWithInfer,
     PyFunc,
+    _ms_pyfunc,
     prim_attr_register,
 )
 
@@ -22,6 +23,7 @@ __all__ = [
     "PyFunc",
     "_grad_ops",
     "_inner_ops",
+    "_ms_pyfunc",
     "prim_attr_register",
     *PRIMITIVES,
 ]

@@ -248,6 +248,18 @@ y = z[0:1]
 y[0] = 9.0
 y, z
 
+# %% AddN
+ops.AddN()((x, x, x)), ops.addn([x, x]), ms.grad(lambda x: ops.addn((x, x)))(x)
+
+# %% addn of shapes that differ
+ops.addn((x, Tensor([1.0])))
+
+# %% addn of dtypes that differ
+ops.addn((x, Tensor([1, 2], ms.int32)))
+
+# %% addn of nothing
+ops.addn(())
+
 # %% requires_grad
 x.requires_grad
 
