@@ -147,7 +147,7 @@ def concat(tensors: Sequence[Array], axis: int = 0) -> Array:
 
 def addn(x: Sequence[Array]) -> Array:
     """The sum of arrays of one shape and dtype."""
-    if not isinstance(x, (tuple, list)) or not all(hasattr(entry, "shape") for entry in x):
+    if not isinstance(x, (tuple, list)) or not builtins.all(hasattr(entry, "shape") for entry in x):
         raise ArgumentTypeError.explained(
             "ops.addn", "expected a tuple or list of tensors", "Wrap numbers: Tensor(...)."
         )
