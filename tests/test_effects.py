@@ -347,6 +347,25 @@ def test_ordered_calls_keep_the_order_of_ordered_callbacks() -> None:
 
 
 @pytest.mark.parametrize("stateful", [True, "ordered"])
+@pytest.mark.parametrize("wrap", [first, jax.jit])
+def test_ordered_debugging_callbacks_beside_ops(stateful: Any, wrap: Callable[..., Any]) -> None:
+    noting, noted, written = noting_in_python(stateful=stateful), [], []
+
+    def step(x: Any, _: Any) -> Any:
+        jax.debug.callback(lambda x: noted.append(float(x)), x, ordered=True)
+        y = wrap(noting.op)(x)
+        io_callback(lambda x: written.append(float(x)), None, y, ordered=True)
+        jax.debug.callback(lambda x: noted.append(float(x)), -x, ordered=True)
+        return x + wrap(noting.op)(x * 10) / 10, None
+
+    jax.jit(lambda x: lax.scan(step, x, length=2))(X)
+    assert noting.calls() == [1, 10, 2, 20]
+    # JAX keeps no order between these two kinds.
+    assert noted == [1, -1, 2, -2]
+    assert written == [1, 2]
+
+
+@pytest.mark.parametrize("stateful", [True, "ordered"])
 @pytest.mark.parametrize("host", [False, True])
 def test_calls_of_cpp_run_in_the_order_of_the_program(
     source: Path, host: bool, stateful: Any

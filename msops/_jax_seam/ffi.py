@@ -14,6 +14,7 @@ import jax.ffi
 import numpy as np
 from jax._src import core
 from jax._src import xla_bridge as _xla_bridge
+from jax._src.callback import OrderedIOEffect
 from jax._src.interpreters import mlir
 from jaxlib import xla_client as _xla_client
 from jaxlib.mlir import ir
@@ -61,10 +62,12 @@ def custom_call(
         target, has_side_effect=has_side_effect, operand_output_aliases=dict(aliases)
     )
     call = functools.partial(rule, **attributes, **_frame_attributes(lowering))
-    if len(lowering.context.tokens_in):
-        ((effect, token),) = lowering.context.tokens_in.items()
-        results, token = _call_behind(lowering, call, token, operands)
-        lowering.context.set_tokens_out(mlir.TokenSet({effect: token}))
+    tokens = lowering.context.tokens_in
+    if len(tokens):
+        # JAX has an order of its own for ordered debugging callbacks.
+        kinds = sorted(tokens.effects(), key=lambda kind: not isinstance(kind, OrderedIOEffect))
+        results, token = _call_behind(lowering, call, tokens.get(kinds[0]), operands)
+        lowering.context.set_tokens_out(tokens.update_tokens(mlir.TokenSet({kinds[0]: token})))
         return results
     if has_side_effect and _may_keep_order(lowering):
         # Of this block of the program; JAX drops the dictionary when the program is lowered.
