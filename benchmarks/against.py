@@ -21,7 +21,7 @@ METHOD = (
     "and MSOPS_TEST_AKG name, and their gradients, compiled by this tree and by another (--tree "
     "FOLDER, {other}), each in a process of its own. Time: of a call of the C on one thread over "
     "that of the other tree's, both libraries in one process, in turns, the least of many rounds; "
-    "once more and for longer where they differ by {again} %. Programs that are equal byte by byte "
+    "once more and for longer where they differ by {again} %. Programs of equal instructions "
     "count as 1.00. Passes: processor time from the kernel to its C. Compiler: processor time of "
     "the C compiler. Peak: of a new process that compiles the kernel with the longest C"
 )
@@ -91,8 +91,7 @@ def run(settings: Settings) -> Report:
 
 
 def _compare(case: Case, programs: Mapping[str, Program]) -> Compared:
-    contents = {Path(program.path).read_bytes() for program in programs.values()}
-    if len(contents) == 1:
+    if len({program.code for program in programs.values()}) == 1:
         return Compared(programs, True, {}, True)
     turns = in_turns(programs, case.inputs())
     found = Compared(programs, False, turns.seconds, turns.agree)

@@ -8,6 +8,7 @@ there are any. The Python that runs it decides which msops that is.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import resource
 import subprocess
@@ -30,6 +31,7 @@ class Program:
     Attributes:
       label: the kernel's source and name.
       path: its library.
+      code: a digest of its instructions and constants.
       symbol: the function in it.
       workspaces: sizes of the memory it wants, in bytes.
       parameters, outputs: shapes and dtypes.
@@ -41,6 +43,7 @@ class Program:
 
     label: str
     path: str
+    code: str
     symbol: str
     workspaces: Sequence[int]
     parameters: Sequence[tuple[Sequence[int], str]]
@@ -109,10 +112,11 @@ def _compiled(label: str, kernel: Any) -> Iterator[Program]:
         print(f"{label}: {type(error).__name__}: {error}", file=sys.stderr)
         return
     pass_seconds = time.process_time() - start
-    path, compiler_seconds = _built(source.text)
+    path, compiler_seconds = _built(source)
     yield Program(
         label,
         path,
+        _digest(path),
         source.symbol,
         source.workspaces,
         *([(each.shape, each.dtype) for each in of] for of in (kernel.parameters, kernel.outputs)),
@@ -123,19 +127,30 @@ def _compiled(label: str, kernel: Any) -> Iterator[Program]:
     )
 
 
-def _built(text: str) -> tuple[str, float]:
+def _built(source: Any) -> tuple[str, float]:
     """Returns the library of some C, and what the compiler took when it was first built."""
     from msops._toolchain import find_measurement, record_measurement
     from msops._toolchain.generated import build_generated
 
-    marked = _MARK + text
+    marked = _MARK + source.text
+    # Earlier trees link every program with all libraries.
+    libraries = {name: getattr(source, name) for name in ("libraries",) if hasattr(source, name)}
     known = find_measurement(marked, _WHO)
     before = _seconds_of_children()
-    library = build_generated(marked, "against", _WHO)
+    library = build_generated(marked, "against", _WHO, **libraries)
     if known is None:
         known = {"compiler": max(_seconds_of_children() - before, 1e-6)}
         record_measurement(marked, known, _WHO)
     return str(library.path), known["compiler"]
+
+
+def _digest(path: str) -> str:
+    """Returns a digest of a library without what it is linked with."""
+    sections = [f"--only-section={name}" for name in (".text", ".rodata*")]
+    with tempfile.TemporaryDirectory() as folder:
+        code = Path(folder) / "code"
+        subprocess.run(["objcopy", "-O", "binary", *sections, path, str(code)], check=True)
+        return hashlib.sha256(code.read_bytes()).hexdigest()
 
 
 def _seconds_of_children() -> float:

@@ -42,7 +42,9 @@ def modules() -> Iterator[dict[str, ModuleType]]:
 
 def program(modules: dict[str, ModuleType], label: str = "loops:add", **changes: Any) -> Any:
     whole = [((1000,), "float32")]
-    made = modules["tree_programs"].Program(label, "", "add", (), whole, whole, 1.0, 1.0, 1, 1.0)
+    made = modules["tree_programs"].Program(
+        label, "", "", "add", (), whole, whole, 1.0, 1.0, 1, 1.0
+    )
     return dataclasses.replace(made, **changes)
 
 
