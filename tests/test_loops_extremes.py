@@ -46,17 +46,20 @@ def test_an_extreme_is_the_mean_of_what_equals_it() -> None:
             top[] = -1e+30:float32
             local top_best: float32[] {
               local top_ties: int32[] {
-                top_best[] = top[]
-                reduction j in 0 .. 12 {
-                  top_best[] = max(top_best[], x[i, j])
-                }
-                top_ties[] = int32(top[] == top_best[])
-                reduction j_1 in 0 .. 12 {
-                  top_ties[] = top_ties[] + int32(x[i, j_1] == top_best[])
-                }
-                top[] = (top[] == top_best[]) ? (top[] / float32(top_ties[])) : ((top_best[] == top_best[]) ? 0.0:float32 : nan:float32)
-                reduction j_2 in 0 .. 12 {
-                  top[] = top[] + ((x[i, j_2] == top_best[]) ? (x[i, j_2] / float32(top_ties[])) : 0.0:float32)
+                local top_part: float32[] {
+                  top_best[] = top[]
+                  reduction j in 0 .. 12 {
+                    top_best[] = max(top_best[], x[i, j])
+                  }
+                  top_ties[] = int32(top[] == top_best[])
+                  reduction j_1 in 0 .. 12 {
+                    top_ties[] = top_ties[] + int32(x[i, j_1] == top_best[])
+                  }
+                  top_part[] = 1.0:float32 / float32(top_ties[])
+                  top[] = (top[] == top_best[]) ? (top[] * top_part[]) : ((top_best[] == top_best[]) ? 0.0:float32 : nan:float32)
+                  reduction j_2 in 0 .. 12 {
+                    top[] = top[] + ((x[i, j_2] == top_best[]) ? (x[i, j_2] * top_part[]) : 0.0:float32)
+                  }
                 }
               }
             }
@@ -100,7 +103,9 @@ def test_what_runs_before_it_gets_a_loop_of_its_own() -> None:
             kind="reduction k in 0 .. 3 { if (top[] > y[0]) { y[i] = 1.0:float32 } reduction",
             body=PARTS["body"] + "}",
         ),
-        rows(body="if (j < 3) { top[] = max(top[], x[i, j]) }"),
+        rows(body="if (j < 3) { top[] = max(top[], x[i, j]) } else { y[i] = 1.0:float32 }"),
+        rows(body="if (top[] < 3.0:float32) { top[] = max(top[], x[i, j]) }"),
+        rows(body="if (y[i] < x[i, j]) { y[i] = x[i, j] top[] = max(top[], x[i, j]) }"),
     ],
     ids=[
         "in order", "a sum", "long elements", "each its own", "read before", "a local",
@@ -108,7 +113,7 @@ def test_what_runs_before_it_gets_a_loop_of_its_own() -> None:
         "few digits", "decides", "compared", "an extreme of it", "picks", "picks what is stored",
         "ends a loop", "has a kink", "has steps", "a remainder", "decides through a result",
         "a result decides", "decides in the next round",
-        "a condition",
+        "another branch", "a condition of it", "a condition that changes",
     ],
 )  # fmt: skip
 def test_other_loops_stay(kernel: Kernel) -> None:
@@ -126,6 +131,16 @@ def test_an_extreme_may_be_compared_before_it_is_found() -> None:
 def test_an_extreme_of_all_rows_is_compared_by_none() -> None:
     kernel = rows(kind="reduction j_1 in 0 .. 3 { reduction", body=PARTS["body"] + "}")
     assert "ties" in kernel_text(share_extremes(kernel))
+
+
+def test_elements_under_a_condition_share_the_slope() -> None:
+    kernel = rows(first="x[i, 0]", body="if ((j > 0) && (at[j] > 3)) { " + PARTS["body"] + "}")
+    verify(share_extremes(kernel))
+    x = np.stack([ELEMENTS, ELEMENTS[::-1], np.full(12, 3, "float32")])
+    (got,) = interpret(adjoint(kernel), [x, AT, np.ones(3, "float32")])
+    among = (np.arange(12) > 3) + (np.arange(12) == 0)
+    best = (x == np.where(among, x, -np.inf).max(1, keepdims=True)) & among
+    np.testing.assert_allclose(got, best * 2 / best.sum(1, keepdims=True), rtol=1e-6)
 
 
 AT = np.arange(12, dtype="int32")

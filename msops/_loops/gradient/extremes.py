@@ -10,16 +10,17 @@
 Backwards each iteration of the loop on the left needs what the one before left in `top`: all of
 these are on a tape, and the loop runs in order. On the right no slope goes through `best` and
 `ties`, and the last loop runs in any order. Equal elements share the slope, as in `jax.numpy.max`.
-A nest of loops is one reduction; where another loop around repeats it for one element, the tape
-stays. An extreme that is NaN stays NaN, and has no
-slope. The mean may differ from the elements in its last bit, so an extreme that something is
-decided by, as by `x[j] == top[]`, keeps its tape.
+A nest of loops is one reduction, also under conditions, as of windows that reach beyond an image;
+where another loop around repeats it for one element, the tape stays. An extreme that is NaN stays
+NaN, and has no slope. The mean may differ from the elements in its last bit, so an extreme that
+something is decided by, as by `x[j] == top[]`, keeps its tape.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Set
+from typing import TypeAlias
 
 from msops._loops.analysis.costs import arithmetic
 from msops._loops.analysis.updates import update_of
@@ -36,6 +37,7 @@ from msops._loops.ir.nodes import (
     Expr,
     For,
     FunctionCall,
+    If,
     Kernel,
     Load,
     Local,
@@ -51,11 +53,14 @@ from msops._loops.ir.walk import (
     declared_in,
     expressions,
     loads,
+    map_bodies,
     own_expressions,
     rewrite_loops,
     statements,
+    stored_in,
     variables,
     with_parts,
+    within_locals,
 )
 
 _COUNTING = ("float32", "float64")
@@ -71,10 +76,11 @@ def share_extremes(kernel: Kernel) -> Kernel:
     active = active_buffers(kernel, floats)
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        nest = _nest(loop)
-        if any(part.kind != "reduction" for part in nest):
+        nest, body = _nest(loop)
+        loops = [part for part in nest if isinstance(part, For)]
+        if any(part.kind != "reduction" for part in loops):
             return None
-        rest, last = _split(nest[-1].body)
+        rest, last = _split(body)
         if not isinstance(last, Store) or last.buffer not in active:
             return None
         if last.value.dtype not in _COUNTING:
@@ -84,37 +90,48 @@ def share_extremes(kernel: Kernel) -> Kernel:
             return None
         placing = {name for index in last.indices for name in variables(index)}
         around = scope.loops[scope.depths.get(last.buffer, 0) :]
-        if not placing.isdisjoint(part.var for part in nest):
+        if not placing.isdisjoint(part.var for part in loops):
             return None
         if any(part.var not in placing for part in around):
             return None  # It would compare with the mean that the run before left.
         if any(access.buffer == last.buffer for access in accesses_in(rest)):
             return None
+        tested = {x.buffer for part in nest if isinstance(part, If) for x in loads(part.condition)}
+        if not tested.isdisjoint(stored_in((loop,)) | declared_in((loop,))):
+            return None
         read = {load.buffer for expr in (update.term, *last.indices) for load in loads(expr)}
         if not declared_in(rest).isdisjoint(read) or _decides(kernel, last):
             return None
         before = (_around(nest, rest),) if rest else ()
-        return (*before, _shared(nest, last, update.term, update.op, names))
+        return (*before, *_shared(nest, last, update.term, update.op, names))
 
     changed = rewrite_loops(kernel, change)
     return kernel if changed.body == kernel.body else unique_names(changed)
 
 
-def _nest(loop: For) -> tuple[For, ...]:
-    """Returns a loop with those that are all in it."""
-    nest = [loop]
-    while len(nest[-1].body) == 1 and isinstance(nest[-1].body[0], For):
-        nest.append(nest[-1].body[0])
-    return tuple(nest)
+_Nest: TypeAlias = tuple[For | If, ...]
 
 
-def _around(nest: tuple[For, ...], body: tuple[Stmt, ...]) -> For:
-    """Returns the loops of a nest around another body."""
+def _nest(loop: For) -> tuple[_Nest, tuple[Stmt, ...]]:
+    """Returns a loop with the loops and conditions that are all in it, and what they run."""
+    nest: list[For | If] = [loop]
+    body = loop.body
+    while True:
+        match body:
+            case (For() as inner,):
+                body = inner.body
+            case (If(otherwise=()) as inner,):
+                body = inner.then
+            case _:
+                return tuple(nest), body
+        nest.append(inner)
+
+
+def _around(nest: _Nest, body: tuple[Stmt, ...]) -> Stmt:
+    """Returns the loops and conditions of a nest around another body."""
     *outer, last = nest
-    whole = with_parts(last, body=body)
-    for loop in reversed(outer):
-        whole = with_parts(loop, body=(whole,))
-    return whole
+    whole = map_bodies(last, lambda inner: body if inner else ())
+    return _around(tuple(outer), (whole,)) if outer else whole
 
 
 def _split(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], Stmt]:
@@ -196,7 +213,9 @@ def _is_quick(element: Expr) -> bool:
     return not is_call and arithmetic(element) <= _MOST_OPERATIONS
 
 
-def _shared(nest: tuple[For, ...], store: Store, element: Expr, op: BinaryOp, names: Names) -> Stmt:
+def _shared(
+    nest: _Nest, store: Store, element: Expr, op: BinaryOp, names: Names
+) -> tuple[Stmt, ...]:
     """Returns what stores the extreme of a nest's elements and of the one that was there before.
 
     Args:
@@ -209,6 +228,7 @@ def _shared(nest: tuple[For, ...], store: Store, element: Expr, op: BinaryOp, na
     old = element_of(store)
     best = Buffer(names.fresh(f"{store.buffer}_best"), (), old.dtype)
     ties = Buffer(names.fresh(f"{store.buffer}_ties"), (), "int32")
+    part = Buffer(names.fresh(f"{store.buffer}_part"), (), old.dtype)
     extreme = Load(best.name, (), best.dtype)
 
     def equals(value: Expr) -> Expr:
@@ -218,8 +238,9 @@ def _shared(nest: tuple[For, ...], store: Store, element: Expr, op: BinaryOp, na
         return Cast(equals(value), ties.dtype)
 
     def share(value: Expr, otherwise: Expr) -> Expr:
-        ties_of = cast(Load(ties.name, (), ties.dtype), value.dtype)
-        return Select(equals(value), binary("div", value, ties_of), otherwise, value.dtype)
+        # One quotient for all elements.
+        shared = binary("mul", value, Load(part.name, (), part.dtype))
+        return Select(equals(value), shared, otherwise, value.dtype)
 
     def reduced(target: Buffer, first: Expr, op: BinaryOp, term: Expr) -> tuple[Stmt, ...]:
         value = Load(target.name, (), target.dtype)
@@ -228,10 +249,12 @@ def _shared(nest: tuple[For, ...], store: Store, element: Expr, op: BinaryOp, na
 
     zero = number(0, old.dtype)
     unless_nan = Select(equals(extreme), zero, number(math.nan, old.dtype), old.dtype)
+    number_of_ties = cast(Load(ties.name, (), ties.dtype), old.dtype)
     stmts = (
         *reduced(best, old, op, element),
         *reduced(ties, count(old), "add", count(element)),
+        Store(part.name, (), binary("div", number(1, old.dtype), number_of_ties)),
         with_parts(store, value=share(old, unless_nan)),
         _around(nest, (with_parts(store, value=binary("add", old, share(element, zero))),)),
     )
-    return Local(best, (Local(ties, stmts),), location=nest[0].location)
+    return within_locals((part, ties, best), stmts)
