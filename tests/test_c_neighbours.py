@@ -147,7 +147,7 @@ def test_long_edges_have_loops() -> None:
     "text",
     [
         plane(after="e[i, j] = d[i, j]"),
-        plane(between="if (t[] > 0.0:float32) {\nd[i, j] = d[i, j] + t[]\n}"),
+        plane(between="if (d[i, j] > 0.0:float32) {\nd[i, j] = d[i, j] + t[]\n}"),
         plane(after="d[i, j] = 0.0:float32"),
         plane().replace("d[i + 1, j] = d[i + 1, j] - t[]", ""),
         plane().replace("i + 1, j]", "30 - i, j]"),
@@ -164,6 +164,28 @@ def test_long_edges_have_loops() -> None:
 def test_other_nests_stay(text: str) -> None:
     kernel = parse_kernel(text)
     assert gather_from_neighbours(kernel) is kernel
+
+
+def test_terms_under_conditions_have_elements_of_their_own() -> None:
+    kernel = parse_kernel("""kernel chosen(w: float32[40]) -> (d) {
+  buffer d: float32[42]
+  reduction i in 0 .. 40 {
+    if ((i >= 3) && (w[i] > 0.0:float32)) {
+      d[i] = d[i] + w[i]
+    }
+    d[i + 2] = d[i + 2] - w[i]
+  }
+}""")
+    got = body_of(arranged_apart(gather_from_neighbours, kernel))
+    assert got == textwrap.dedent("""\
+        buffer d: float32[42]
+        d[2] = -(w[0])
+        parallel i_2 in 3 .. 40 {
+          d[i_2] = ((w[i_2] > 0.0:float32) ? w[i_2] : 0.0:float32) - w[i_2 - 2]
+        }
+        parallel i_3 in 40 .. 42 {
+          d[i_3] = -(w[i_3 - 2])
+        }""")
 
 
 def test_what_is_beyond_an_edge_is_never_a_term() -> None:
@@ -222,6 +244,22 @@ VALUES = ["w[i, j]", "g[i, j] * w[j, i]", "c[i, j]", "w[i, j - 1] + (g[i, j] * w
 ELEMENTS = st.sampled_from(["i, j + 1", "i - 1, j", "j, i"])
 
 
+CHANGED = """if (t[] > 0.0:float64) {
+  t[] = t[] - w[i, j]
+  d[i - 1, j] = d[i - 1, j] + t[]
+}"""
+OTHERWISE = """if (w[i, j] > 0.0:float64) {
+  d[i - 1, j] = d[i - 1, j] + u[]
+} else {
+  t[] = t[] + 1.0:float64
+  d[i, j + 1] = d[i, j + 1] - t[]
+}"""
+WINDOW = """serial p in -1 .. 2 {
+  if ((((i + p) >= 2) && ((i + p) < 7)) && (w[i, j] > 0.0:float64)) {
+    d[i + p, j] = d[i + p, j] + (w[i + p, j] * t[])
+  }
+}"""
+
 Choices = dict[str, Any]
 
 
@@ -257,7 +295,6 @@ PLAIN: Choices = {
 @pytest.fixture
 def _any_length(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("msops._loops.to_c.reduce.neighbours._FEWEST_TRIPS", 1)
-    monkeypatch.setattr("msops._loops.to_c.order.windows._FEWEST_POSITIONS", 1)
 
 
 @pytest.mark.usefixtures("_any_length")
@@ -271,6 +308,11 @@ def _any_length(monkeypatch: pytest.MonkeyPatch) -> None:
         {"value": "c[i, j]", "between": "c[i, j] = w[i, j]"},
         {"between": "if (w[i, j] > 0.0:float64) { t[] = 5.0:float64 }"},
         {"between": "serial q in 0 .. 3 { u[] = u[] + w[i, q] }"},
+        {"between": "if ((j > 2) && (u[] > 0.0:float64)) { d[i, j] = d[i, j] + u[] }"},
+        {"between": "if (j > 20) { d[i, j] = d[i, j] + u[] }"},
+        {"between": CHANGED},
+        {"between": OTHERWISE},
+        {"between": WINDOW},
         {"beside": "t[] = u[] + t[]", "right": "t[]"},
         {"before": "serial f in 0 .. 9 { d[f, f] = w[f, f] }"},
         {"after": "serial m in 0 .. 9 { c[m, m] = d[m, m] + e[m, m] }"},
@@ -296,7 +338,8 @@ def test_sums_of_special_cases(changes: Choices) -> None:
             "value": st.sampled_from(VALUES),
             "between": st.sampled_from(
                 ["", "if (u[] > 0.0:float64) { t[] = g[i, j] }", "t[] = t[] - u[]", "c[i, j] = t[]",
-                 "serial q in 0 .. 3 { u[] = u[] + w[i, q] }", "u[] = 2.0:float64", "c[j, i] = u[]"]
+                 "serial q in 0 .. 3 { u[] = u[] + w[i, q] }", "u[] = 2.0:float64", "c[j, i] = u[]",
+                 CHANGED, OTHERWISE, WINDOW]
             ),
             "places": st.tuples(PLACES, PLACES, PLACES, PLACES, ELEMENTS, PLACES),
             "left": st.sampled_from(
@@ -317,7 +360,6 @@ def test_sums_of_special_cases(changes: Choices) -> None:
 def test_gathered_sums_are_those_of_the_loops(choices: Choices) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("msops._loops.to_c.reduce.neighbours._FEWEST_TRIPS", 1)
-        patch.setattr("msops._loops.to_c.order.windows._FEWEST_POSITIONS", 1)
         check(mixed(choices))
 
 

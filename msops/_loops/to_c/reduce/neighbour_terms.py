@@ -22,26 +22,32 @@ from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
 from msops._loops.analysis.boxes import Box, Span
+from msops._loops.analysis.conditions import conjuncts, inequalities, narrow
 from msops._loops.analysis.costs import effort, fixed_span
 from msops._loops.analysis.updates import update_of
+from msops._loops.ir.algebra import both, number
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Buffer,
     Const,
     Expr,
     For,
+    If,
     Load,
     Local,
     LoopKind,
+    Select,
     Stmt,
     Store,
     Var,
 )
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import nested_ranges
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     accesses_of,
+    bodies,
     declared_in,
     expressions,
     loads,
@@ -49,7 +55,6 @@ from msops._loops.ir.walk import (
     rewrite,
     statements,
     stored_in,
-    unconditional_stores,
     with_parts,
 )
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
@@ -121,16 +126,18 @@ def neighbour_terms(loops: tuple[For, ...], scope: Scope, names: Names) -> Neigh
     positions = dict(_positions(loops, scope))
     if not positions:
         return None
-    values = _Values(loops, {*positions}, names)
+    values = _Values(loops, {*positions}, scope, names)
     values.run(loops[-1].body)
     if not values.decide():
         return None
     terms: dict[str, list[Term]] = defaultdict(list)
-    boxes = {loop.var: _bounds(loop) for loop in loops}
-    for store, is_negated, value in values.updates:
-        variables, offsets = positions[id(store)]
-        box = tuple(boxes[var] for var in variables)
-        terms[store.buffer].append(Term(values.final(value), is_negated, variables, offsets, box))
+    for update in values.updates:
+        variables, offsets = positions[id(update.store)]
+        box = tuple(update.spans[var] for var in variables)
+        value = values.final(update.value)
+        if all(begin < end for begin, end in box):
+            term = Term(value, update.is_negated, variables, offsets, box)
+            terms[update.store.buffer].append(term)
     rest = values.rest(loops)
     return NeighbourTerms(
         {k: tuple(v) for k, v in terms.items()}, rest, tuple(values.arrays.values())
@@ -160,7 +167,7 @@ def _positions(loops: tuple[For, ...], scope: Scope) -> Iterator[tuple[int, _Pos
     variables = {loop.var for loop in loops}
     uses = Counter(access.buffer for stmt in statements(body) for access in accesses_of(stmt))
     found: dict[str, list[tuple[int, tuple[str, ...], tuple[int, ...]]]] = defaultdict(list)
-    for store in unconditional_stores(body):
+    for store in _stores(body):
         update = update_of(store) if store.buffer in scope.buffers else None
         if update is None or update.op != "add" or not is_float(update.term.dtype):
             continue
@@ -173,6 +180,16 @@ def _positions(loops: tuple[For, ...], scope: Scope) -> Iterator[tuple[int, _Pos
         is_alone = uses[name] == 2 * len(updates)
         if is_alone and len(offsets) > 1 and len(updates) <= MOST_TERMS:
             yield from ((number, (around, at)) for number, around, at in updates)
+
+
+def _stores(body: tuple[Stmt, ...]) -> Iterator[Store]:
+    """Yields the stores of a body outside of loops."""
+    for stmt in body:
+        if isinstance(stmt, Store):
+            yield stmt
+        elif not isinstance(stmt, For):
+            for inner in bodies(stmt):
+                yield from _stores(inner)
 
 
 def _position(access: Load | Store, variables: set[str]) -> _Position | None:
@@ -208,46 +225,79 @@ class _Value:
     load: Expr
 
 
+@dataclass(frozen=True)
+class _Update:
+    """A store that becomes a term.
+
+    Attributes:
+      store: the store.
+      is_negated: whether it subtracts.
+      value: what it adds, in terms of elements and values.
+      spans: of the variables, where it may run.
+    """
+
+    store: Store
+    is_negated: bool
+    value: Expr
+    spans: Mapping[str, Span]
+
+
 class _Values:
     """The values of the variables in one iteration of a nest.
 
     Attributes:
-      updates: the stores that become terms; for each, whether it subtracts, and the term.
+      updates: the stores that become terms.
       arrays: the arrays of the values that are kept, by the name of the value.
     """
 
-    def __init__(self, loops: tuple[For, ...], moved: set[int], names: Names) -> None:
+    def __init__(self, loops: tuple[For, ...], moved: set[int], scope: Scope, names: Names) -> None:
         self._loops = loops
+        self._ranges = nested_ranges(loops, scope.ranges)
         self._moved = moved
         self._names = names
         self._stored = stored_in(loops[-1].body)
         self._now: dict[str, str] = {}
         self._values: dict[str, _Value] = {}
-        self.updates: list[tuple[Store, bool, Expr]] = []
+        self._is_lost = False
+        self.updates: list[_Update] = []
         self.arrays: dict[str, Buffer] = {}
 
-    def run(self, body: tuple[Stmt, ...]) -> None:
-        """Finds the values and terms of a body."""
+    def run(self, body: tuple[Stmt, ...], conditions: tuple[Expr | None, ...] = ()) -> None:
+        """Finds the values and terms of a body that runs under some conditions.
+
+        Args:
+          body: the body.
+          conditions: in terms of elements and values; None for each that is no such expression.
+        """
         for stmt in body:
             match stmt:
                 case Local(buffer=Buffer(shape=(), name=name, dtype=dtype)):
                     zero = _zero(dtype)
                     self._set(name, stmt, zero, dtype)
-                    self.run(stmt.body)
+                    self.run(stmt.body, conditions)
                 case Local():
-                    self.run(stmt.body)
+                    self.run(stmt.body, conditions)
                 case Store() if id(stmt) in self._moved:
-                    update = update_of(stmt)
-                    assert update is not None
-                    self.updates.append((stmt, update.is_negated, self._term(stmt, update.term)))
+                    self._update(stmt, conditions)
                 case Store() if stmt.buffer in self._now:
                     self._set(stmt.buffer, stmt, self._resolved(stmt.value), stmt.value.dtype)
                 case Store():
                     continue
+                case If(condition=condition, then=then, otherwise=otherwise):
+                    before = dict(self._now)
+                    for part, holds in ((then, True), (otherwise, False)):
+                        self._now = dict(before)
+                        own = map(self._resolved, conjuncts(condition, holds))
+                        self.run(part, (*conditions, *own))
+                    self._now = before
+                    self._forget(stmt)
                 case _:
-                    for name in sorted(stored_in((stmt,)) & self._now.keys()):
-                        dtype = self._values[self._now[name]].load.dtype
-                        self._set(name, stmt, None, dtype)
+                    self._forget(stmt)
+
+    def _forget(self, stmt: Stmt) -> None:
+        """Takes the variables that a statement stores to as they are after it."""
+        for name in sorted(stored_in((stmt,)) & self._now.keys()):
+            self._set(name, stmt, None, self._values[self._now[name]].load.dtype)
 
     def _set(self, name: str, after: Stmt, expr: Expr | None, dtype: str) -> None:
         key = self._names.fresh(name)
@@ -272,25 +322,48 @@ class _Values:
         local = declared_in(self._loops[-1].body)
         return load.buffer in self._stored | local
 
-    def _term(self, store: Store, term: Expr) -> Expr:
-        value = self._resolved(term)
-        if value is not None:
-            return value
-        key = self._names.fresh("term")
-        self._values[key] = _Value(store, None, term)
-        return Load(key, (), term.dtype)
+    def _update(self, store: Store, conditions: tuple[Expr | None, ...]) -> None:
+        """Takes a store as a term of the positions where its conditions hold."""
+        update = update_of(store)
+        assert update is not None
+        value = self._resolved(update.term)
+        # A value that is kept under conditions would be one of another time elsewhere.
+        self._is_lost |= None in conditions or (value is None and bool(conditions))
+        if value is None:
+            key = self._names.fresh("term")
+            self._values[key] = _Value(store, None, update.term)
+            value = Load(key, (), update.term.dtype)
+        spans, left = self._where(tuple(filter(None, conditions)))
+        if left:
+            value = Select(both(left), value, number(0, value.dtype), value.dtype)
+        self.updates.append(_Update(store, update.is_negated, value, spans))
+
+    def _where(self, conditions: tuple[Expr, ...]) -> tuple[dict[str, Span], list[Expr]]:
+        """Returns where conditions hold along each variable, and those that are left."""
+        within = {loop.var: self._ranges[loop.var] for loop in self._loops}
+        left: list[Expr] = []
+        for condition in conditions:
+            functions = inequalities(condition, within, self._ranges) or ()
+            is_span = bool(functions) and not any(
+                function.scalars or len(function.along) > 1 for function in functions
+            )
+            if not is_span or not all(narrow(function, within) for function in functions):
+                left.append(condition)
+        return {var: (low, high + 1) for var, (low, high) in within.items()}, left
 
     # Values that are kept.
 
     def decide(self) -> bool:
         """Chooses the values to keep; returns whether they are few, and the terms short."""
-        terms = [term for _, _, term in self.updates]
-        if any(sum(map(effort, expressions(term))) > _MOST_PARTS for term in terms):
+        terms = [update.value for update in self.updates]
+        if self._is_lost or any(
+            sum(map(effort, expressions(term))) > _MOST_PARTS for term in terms
+        ):
             return False
         targets: dict[str, set[tuple[Expr, ...]]] = defaultdict(set)
-        for store, _, term in self.updates:
-            for key in self._used(term):
-                targets[key].add(store.indices)
+        for update in self.updates:
+            for key in self._used(update.value):
+                targets[key].add(update.store.indices)
         for key, value in reversed(self._values.items()):
             for other in self._used(value.expr):
                 targets[other] |= targets[key]

@@ -46,14 +46,17 @@ from msops._loops.ir.nodes import (
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
+    iterations,
     loads,
+    map_bodies,
     map_bodies_within,
+    statements,
     stored_in,
     substitute,
+    with_parts,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.facts.blocks import index
-from msops._loops.to_c.order.windows import in_positions
 from msops._loops.to_c.reduce.neighbour_terms import (
     MOST_TERMS,
     NeighbourTerms,
@@ -123,8 +126,11 @@ class _NeighbourSums:
             *around, inner = loops[:count]
             if mean_trips(inner, scopes[count - 1].ranges) < _FEWEST_TRIPS:
                 continue
-            written = in_positions(inner, scopes[count - 1], self._names, _MOST_STATEMENTS)
-            found = neighbour_terms((*around, written or inner), scope, self._names)
+            written = _updates_written_out(inner.body, {*scope.buffers})
+            if len(statements(written)) > _MOST_STATEMENTS:
+                continue
+            nest = (*around, with_parts(inner, body=written))
+            found = neighbour_terms(nest, scope, self._names)
             if found and all(_share_most(terms) for terms in found.terms.values()):
                 return found
         return None
@@ -164,6 +170,19 @@ class _NeighbourSums:
                 found += nest.axis(())
                 self._zero -= part.keys()
         return tuple(found)
+
+
+def _updates_written_out(body: tuple[Stmt, ...], outer: Set[str]) -> tuple[Stmt, ...]:
+    """Returns statements with each iteration of the loops written out that store to some arrays."""
+    found: list[Stmt] = []
+    for stmt in body:
+        inner = map_bodies(stmt, partial(_updates_written_out, outer=outer))
+        span = fixed_span(inner) if isinstance(inner, For) else None
+        if isinstance(inner, For) and span and not outer.isdisjoint(stored_in((inner,))):
+            found += iterations(inner, span)
+        else:
+            found.append(inner)
+    return tuple(found)
 
 
 def _elements(terms: Sequence[Term], together: Callable[[Sequence[Box]], Box]) -> Box:
