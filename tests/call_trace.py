@@ -1,8 +1,9 @@
 """Which functions of msops a call runs, in order, and how often the file changes on the way.
 
 What a reader follows who traces a call by hand: each function that begins, and its file. A
-comprehension is part of its function. Bodies of modules and classes are left out: which of them run
-depends on what was imported before.
+comprehension is part of its function, and a decorator that keeps results of the function it
+decorates. Bodies of modules and classes are left out: which of them run depends on what was
+imported before.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ import msops
 _PACKAGE = Path(msops.__file__).parent
 _IS_FUNCTION = 0x1
 """CO_OPTIMIZED of `inspect`, which bodies of modules and classes lack."""
-_COMPREHENSIONS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+_PARTS = ("<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>")
+_DECORATORS = ("kept.<locals>.known",)
 
 
 class Step(NamedTuple):
@@ -44,7 +46,9 @@ def trace_call(function: Callable[..., Any], *args: Any) -> list[Step]:
 
     def profile(frame: FrameType, event: str, arg: Any) -> None:
         code = frame.f_code
-        if event != "call" or not code.co_flags & _IS_FUNCTION or code.co_name in _COMPREHENSIONS:
+        if event != "call" or not code.co_flags & _IS_FUNCTION:
+            return
+        if code.co_name in _PARTS or code.co_qualname in _DECORATORS:
             return
         if code.co_filename not in files:
             path = Path(code.co_filename)
