@@ -98,6 +98,8 @@ def build_together(
         *FLAGS,
         *gcc_flags(),
         *flags,
+        # With its vectors, which no process has by itself.
+        "-lm",
     ]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
