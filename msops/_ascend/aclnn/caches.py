@@ -1,9 +1,11 @@
-"""Caches of keys and values that are written in place.
+"""Caches of keys and values, in blocks: written in place, and read.
 
 Source: the pages of these operators in CANN's ops-transformer, and MindSpore's ms_custom_ops.
 """
 
 from __future__ import annotations
+
+import math
 
 import jax
 import jax.numpy as jnp
@@ -61,6 +63,72 @@ def _store(flat: jax.Array, slots: jax.Array, tokens: jax.Array) -> jax.Array:
     """Stores along the first axis; a slot below 0 is passed over."""
     where = jnp.where(slots < 0, flat.shape[0], slots.astype(np.int32))
     return flat.at[where].set(tokens.astype(flat.dtype), mode="drop")
+
+
+@aclnn("GatherPaKvCache")
+def gather_cache(
+    key_cache: Tensor,
+    value_cache: Tensor,
+    block_tables: Tensor,
+    seq_lens: Tensor,
+    key_ref: UpdatedTensor,
+    value_ref: UpdatedTensor,
+    seq_offset: Tensor | None,
+    cache_mode: Text,
+    is_seq_lens_cumsum: Bool,
+) -> tuple[Tensor, Tensor]:
+    """The tokens of sequences, one behind the other, from a cache that has them in blocks.
+
+    The order of the parameters was checked with no published prototype.
+
+    Args:
+      key_cache, value_cache: [blocks, block size, ...].
+      block_tables: [B, n], the blocks of each sequence in order.
+      seq_lens: [B], how many tokens of each are wanted; if `is_seq_lens_cumsum` [B + 1], where
+        those of each start and the last ends.
+      key_ref, value_ref: [tokens, ...]; entries behind the last token stay as they are.
+      seq_offset: [B], the first token of each that is wanted; 0 if absent.
+      cache_mode: must be "Norm".
+      is_seq_lens_cumsum: see `seq_lens`.
+
+    Returns:
+      The new values of `key_ref` and `value_ref`.
+    """
+    if cache_mode not in ("Norm", ""):
+        raise Refused(f"expected cacheMode 'Norm'; got {cache_mode!r}", "Convert the cache.")
+    batch = block_tables.shape[0]
+    ends = seq_lens.astype(jnp.int32) if is_seq_lens_cumsum else jnp.cumsum(seq_lens, dtype=int)
+    if not is_seq_lens_cumsum:
+        ends = jnp.concatenate([jnp.zeros(1, ends.dtype), ends])
+    if block_tables.ndim != 2 or ends.shape != (batch + 1,):
+        raise Refused(
+            f"expected blockTables [B, n] and a length per sequence; got {block_tables.shape} and "
+            f"{seq_lens.shape}",
+            "Sums of lengths start with 0.",
+        )
+    offsets = jnp.zeros(batch, ends.dtype) if seq_offset is None else seq_offset
+    return (
+        _gather_tokens(key_cache, block_tables, ends, offsets, key_ref),
+        _gather_tokens(value_cache, block_tables, ends, offsets, value_ref),
+    )
+
+
+def _gather_tokens(
+    cache: jax.Array, tables: jax.Array, ends: jax.Array, offsets: jax.Array, target: jax.Array
+) -> jax.Array:
+    if cache.shape[2:] != target.shape[1:] or not math.prod(tables.shape):
+        raise Refused(
+            f"expected a cache [blocks, size, ...] and [tokens, ...]; got {cache.shape} and "
+            f"{target.shape}",
+            "What stands behind is one token.",
+        )
+    token = jnp.arange(target.shape[0])
+    sequence = jnp.clip(jnp.searchsorted(ends, token, side="right") - 1, 0, tables.shape[0] - 1)
+    position = token - ends[sequence] + offsets[sequence]
+    block = tables[sequence, position // cache.shape[1]]
+    found = cache[block, position % cache.shape[1]].astype(target.dtype)
+    is_wanted = (token < ends[-1]).reshape(-1, *[1] * (target.ndim - 1))
+    return jnp.where(is_wanted, found, target)
 
 
 @aclnn("KvRmsNormRopeCache")
