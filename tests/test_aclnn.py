@@ -564,6 +564,38 @@ def test_an_index_out_of_range_is_never_another_index(name: str, bad: int) -> No
         assert np.flatnonzero(good != VECTOR).tolist() == WITHIN.tolist()
 
 
+@pytest.mark.parametrize(
+    ("tables", "offset", "message"),
+    [
+        ([[1, 9]], 0, "indices below 3; got 0 to 9"),
+        ([[1, -1]], 0, "indices below 3; got -1 to 1"),
+        ([[1, 0]], 2, "indices below 4; got 0 to 4"),
+        ([[1, 0]], -1, "indices below 4; got -1 to 1"),
+    ],
+)
+def test_a_cache_is_never_read_in_another_block(
+    tables: list[list[int]], offset: int, message: str
+) -> None:
+    """The wanted tokens that are somewhere are read; the entry behind them stays."""
+    cache = np.arange(1, 7, dtype=np.float32).reshape(3, 2)
+    old = np.full(4, -1, np.float32)
+
+    def program(tables: Any) -> jax.Array:
+        offsets = np.array([offset], np.int32)
+        inputs = [cache, cache, tables, np.array([3], np.int32), old, old, offsets, "Norm", False]
+        return call("aclnnGatherPaKvCache", inputs, [])[0]
+
+    with pytest.raises(errors.ArgumentValueError, match=message):
+        program(np.array(tables, np.int32))
+    places = [*range(offset, offset + 3)]
+    expected = [
+        cache[block, at % 2] if 0 <= at < 4 and 0 <= (block := tables[0][at // 2]) < 3 else np.nan
+        for at in places
+    ]
+    found = jax.jit(program)(np.array(tables, np.int32))
+    np.testing.assert_array_equal(found, [*expected, -1])
+
+
 def test_negative_indices_count_back_where_that_is_asked_for() -> None:
     outputs = [jax.ShapeDtypeStruct((4,), np.float32)]
     for name, inputs in (

@@ -123,12 +123,27 @@ def _gather_tokens(
             "What stands behind is one token.",
         )
     token = jnp.arange(target.shape[0])
+    is_wanted = token < ends[-1]
     sequence = jnp.clip(jnp.searchsorted(ends, token, side="right") - 1, 0, tables.shape[0] - 1)
-    position = token - ends[sequence] + offsets[sequence]
-    block = tables[sequence, position // cache.shape[1]]
-    found = cache[block, position % cache.shape[1]].astype(target.dtype)
-    is_wanted = (token < ends[-1]).reshape(-1, *[1] * (target.ndim - 1))
-    return jnp.where(is_wanted, found, target)
+    position = jnp.where(is_wanted, token - ends[sequence] + offsets[sequence], 0)
+    check_indices(position, tables.shape[1] * cache.shape[1])
+    block, place = find_in_blocks(tables, sequence, position, cache.shape[1])
+    check_indices(jnp.where(is_wanted, block, 0), cache.shape[0])
+    found = cache.at[block, place].get(mode="fill", wrap_negative_indices=False)
+    wanted = is_wanted.reshape(-1, *[1] * (target.ndim - 1))
+    return jnp.where(wanted, found.astype(target.dtype), target)
+
+
+def find_in_blocks(
+    tables: jax.Array, sequence: jax.Array, position: jax.Array, size: int
+) -> tuple[jax.Array, jax.Array]:
+    """Returns the block of each position of a sequence, and the place in it.
+
+    The block of a position that the table does not have is below 0.
+    """
+    signed = tables.astype(np.int32)
+    block = signed.at[sequence, position // size].get(mode="fill", wrap_negative_indices=False)
+    return block, position % size
 
 
 @aclnn("KvRmsNormRopeCache")

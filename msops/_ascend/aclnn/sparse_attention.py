@@ -14,6 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from msops._ascend.aclnn.caches import find_in_blocks
 from msops._ascend.aclnn.dtypes import in_float32
 from msops._ascend.aclnn.indexing import check_indices
 from msops._ascend.aclnn.kinds import Float, Int, Kind, Tensor
@@ -109,7 +110,7 @@ class _Keys:
         first = sequence
         if self.table is not None:
             size = self.entries.shape[1]
-            first, positions = self.table[sequence, positions // size], positions % size
+            first, positions = find_in_blocks(self.table, sequence, positions, size)
         found = self.entries.at[first, positions, head]
         return in_float32(found.get(mode="fill", fill_value=np.nan, wrap_negative_indices=False))
 
