@@ -8,6 +8,7 @@ CANN 8.5 take more.
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Annotated, Any
 
 import jax
@@ -138,7 +139,7 @@ def _keys(
     return keys
 
 
-def _first_unseen(places: _Places, keys: _Keys, sparse_mode: int) -> jax.Array:
+def _count_visible(places: _Places, keys: _Keys, sparse_mode: int) -> jax.Array:
     """Returns for each query how many keys of its sequence it may see."""
     if sparse_mode not in (0, 3):
         raise Refused(f"expected sparseMode 0 or 3; got {sparse_mode}", "0 is without a mask.")
@@ -181,14 +182,7 @@ def choose_keys(
     places, count = _places(query, actual_seq_lengths_query, layout_query)
     keys = _keys(key, block_table, actual_seq_lengths_key, layout_key, count)
     heads, size = query.shape[-2:]
-    if key.shape[2:] != (1, size) or weights.size != query.size // max(size, 1):
-        raise Refused(
-            f"expected keys [.., .., 1, {size}] and a weight per head; got {key.shape}, "
-            f"{weights.shape}",
-            "Reshape them.",
-        )
-    if sparse_count < 1:
-        raise Refused(f"expected sparseCount above 0; got {sparse_count}", "Pass how many.")
+    _check_indexer(query, key, weights, sparse_count)
     position = jnp.arange(keys.room)
     chosen = min(sparse_count, keys.room)
 
@@ -203,11 +197,23 @@ def choose_keys(
         in_float32(query).reshape(-1, heads, size),
         in_float32(weights).reshape(-1, heads),
         places.sequence,
-        _first_unseen(places, keys, sparse_mode),
+        _count_visible(places, keys, sparse_mode),
     )
     found = jax.lax.map(choose, each, batch_size=_AT_A_TIME).astype(np.int32)
     filled = jnp.pad(found, ((0, 0), (0, sparse_count - chosen)), constant_values=-1)
     return filled.reshape(*query.shape[:-2], 1, sparse_count)
+
+
+def _check_indexer(query: jax.Array, key: jax.Array, weights: jax.Array, sparse_count: int) -> None:
+    size = query.shape[-1]
+    if key.shape[2:] != (1, size) or weights.size != query.size // max(size, 1):
+        raise Refused(
+            f"expected keys [.., .., 1, {size}] and a weight per head; got {key.shape}, "
+            f"{weights.shape}",
+            "Reshape them.",
+        )
+    if sparse_count < 1:
+        raise Refused(f"expected sparseCount above 0; got {sparse_count}", "Pass how many.")
 
 
 @aclnn("SparseFlashAttention")
@@ -254,6 +260,30 @@ def sparse_attention(
     keys, values = (
         _keys(x, block_table, actual_seq_lengths_kv, layout_kv, count) for x in (key, value)
     )
+    _check_attention(query, key, value, sparse_indices, sparse_block_size)
+    # -1 ends the groups of a query, and one beyond the keys, which may be traced, sees none.
+    last = -(-keys.room // sparse_block_size)
+    check_indices(jnp.maximum(sparse_indices, 0), last)
+    groups = jnp.minimum(sparse_indices, last).astype(np.int32)
+
+    attend = functools.partial(_attend, keys, values, scale_value, sparse_block_size)
+    each = (
+        in_float32(query).reshape(-1, *query.shape[-2:]),
+        groups.reshape(-1, *groups.shape[-2:]),
+        places.sequence,
+        _count_visible(places, keys, sparse_mode),
+    )
+    out = jax.lax.map(attend, each, batch_size=_AT_A_TIME)
+    return out.reshape(*query.shape[:-1], value.shape[3]).astype(query.dtype)
+
+
+def _check_attention(
+    query: jax.Array,
+    key: jax.Array,
+    value: jax.Array,
+    sparse_indices: jax.Array,
+    sparse_block_size: int,
+) -> None:
     heads, size = query.shape[-2:]
     shared = key.shape[2]
     indices_shape = (*query.shape[:-2], shared)
@@ -266,42 +296,48 @@ def sparse_attention(
         )
     if sparse_block_size < 1:
         raise Refused(f"expected sparseBlockSize above 0; got {sparse_block_size}", "Pass 1.")
-    # -1 ends the groups of a query, and one beyond the keys, which may be traced, sees none.
-    last = -(-keys.room // sparse_block_size)
-    check_indices(jnp.maximum(sparse_indices, 0), last)
-    groups = jnp.minimum(sparse_indices, last).astype(np.int32)
 
-    def attend(one: tuple[jax.Array, ...]) -> jax.Array:
-        q, groups, sequence, end = one
-        ends = jnp.cumsum(groups < 0, axis=-1) > 0
-        inside = jnp.arange(sparse_block_size)
-        positions = (groups[..., None] * sparse_block_size + inside).reshape(shared, -1)
-        is_seen = (positions < end) & ~jnp.repeat(ends, sparse_block_size, axis=-1)
-        at = jnp.where(is_seen, positions, 0)
 
-        def of(entries: _Keys) -> jax.Array:
-            found = jax.vmap(entries.at, (None, 0, 0))(sequence, at, jnp.arange(shared))
-            return jnp.where(is_seen[..., None], found, 0)
+def _attend(
+    keys: _Keys,
+    values: _Keys,
+    scale: float,
+    block_size: int,
+    one: tuple[jax.Array, jax.Array, jax.Array, jax.Array],
+) -> jax.Array:
+    """Returns [heads, D] of one query.
 
-        grouped = q.reshape(shared, -1, size)
-        scores = jnp.einsum("ngd,nsd->ngs", grouped, of(keys), precision="highest") * scale_value
-        seen = is_seen[:, None]
-        scores = jnp.where(seen, scores, jnp.finfo(scores.dtype).min)
-        most = jax.lax.stop_gradient(extremes.amax(scores, axis=-1, keepdims=True))
-        shares = jnp.where(seen, jnp.exp(scores - most), 0)
-        total = jnp.sum(shares, axis=-1, keepdims=True)
-        shares = shares / jnp.where(total == 0, 1, total)
-        out = jnp.einsum("ngs,nsd->ngd", shares, of(values), precision="highest")
-        return out.reshape(heads, -1)
+    Args:
+      keys, values: of all sequences.
+      scale: the factor of the products.
+      block_size: how many keys a group has.
+      one: [heads, D] query, [N, n] groups, its sequence, how many keys it may see.
+    """
+    query, groups, sequence, end = one
+    shared = groups.shape[0]
+    ends = jnp.cumsum(groups < 0, axis=-1) > 0
+    positions = (groups[..., None] * block_size + jnp.arange(block_size)).reshape(shared, -1)
+    is_seen = (positions < end) & ~jnp.repeat(ends, block_size, axis=-1)
+    at = jnp.where(is_seen, positions, 0)
 
-    each = (
-        in_float32(query).reshape(-1, heads, size),
-        groups.reshape(-1, shared, groups.shape[-1]),
-        places.sequence,
-        _first_unseen(places, keys, sparse_mode),
-    )
-    out = jax.lax.map(attend, each, batch_size=_AT_A_TIME)
-    return out.reshape(*query.shape[:-1], value.shape[3]).astype(query.dtype)
+    def of(entries: _Keys) -> jax.Array:
+        found = jax.vmap(entries.at, (None, 0, 0))(sequence, at, jnp.arange(shared))
+        return jnp.where(is_seen[..., None], found, 0)
+
+    grouped = query.reshape(shared, -1, query.shape[-1])
+    scores = jnp.einsum("ngd,nsd->ngs", grouped, of(keys), precision="highest") * scale
+    shares = _shares(scores, is_seen[:, None])
+    out = jnp.einsum("ngs,nsd->ngd", shares, of(values), precision="highest")
+    return out.reshape(query.shape[0], -1)
+
+
+def _shares(scores: jax.Array, is_seen: jax.Array) -> jax.Array:
+    """Returns the softmax of the scores that are seen; zeros where none is."""
+    scores = jnp.where(is_seen, scores, jnp.finfo(scores.dtype).min)
+    most = jax.lax.stop_gradient(extremes.amax(scores, axis=-1, keepdims=True))
+    shares = jnp.where(is_seen, jnp.exp(scores - most), 0)
+    total = jnp.sum(shares, axis=-1, keepdims=True)
+    return shares / jnp.where(total == 0, 1, total)
 
 
 def _joined(x: jax.Array, rope: jax.Array) -> jax.Array:
