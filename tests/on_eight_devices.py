@@ -287,6 +287,21 @@ def _operations() -> None:
         assert not gathers(hlo(op, x, w))
 
 
+@check("extremes along divided axes")
+def _extremes() -> None:
+    x = RNG.normal(size=(8, 6, 4)).astype(np.float32)
+    x[5, 2, 3] = np.nan
+    for dtype, spec in (
+        ("float32", ("a",)),
+        ("bfloat16", ("a", "b")),
+        ("float32", ("b", None, "a")),
+    ):
+        part = jnp.asarray(x, dtype)
+        for axis in (0, 1, (0, 1), (1, 2), None):
+            got = jax.jit(lambda part, axis=axis: ops.amax(part, axis))(put(part, AUTO, *spec))
+            np.testing.assert_array_equal(np.float32(got), np.float32(part).max(axis))
+
+
 @check("a contracted dimension is gathered and told")
 def _contracted() -> None:
     op = Custom(

@@ -5,12 +5,14 @@ drop a NaN, but for 16-bit floats with the right sign. It gets every form that X
 reduction, as windows that do not overlap or that cover an axis, if `maximum` or `minimum` combines
 two elements. So what combines here is something else:
 
-- `-min(-a, -b)`, which XLA's own code computes. That is as fast for small windows and for rows of
-  memory that are combined with each other.
-- along the last axis such code takes up to ten times as long, but a second result, whether a NaN
-  has been seen, makes XLA's code fast again.
+- of windows, `-min(-a, -b)`, which XLA's own code computes as fast for small windows.
+- along one axis, but the last, integers in the order of the floats, a NaN beyond all others.
+- along several, but the last, the plain extreme, and beside it whether there is a NaN: XLA's own
+  code is slow over several axes.
+- along the last axis a second result, whether a NaN has been seen, which makes XLA's code fast.
 
-16-bit floats are compared in float32, which takes less than comparing them themselves.
+None of them but windows has a combination of its own that devices would have to share: XLA on a CPU
+has extremes and sums alone for that. 16-bit floats are compared in float32 where not as integers.
 
 A slope goes to the elements that equal the extreme, in equal shares. None equals a NaN: an extreme
 that is NaN has the slope 0 in loop kernels. `amax` and `amin` give NaN to all elements there, as
@@ -79,7 +81,7 @@ def reduce_extreme(op: str, x: Array, axes: Sequence[int], has_nan_slope: bool =
     """
     if not axes or not _is_float(x):
         return _PLAIN_REDUCTIONS[op](x, axes)
-    return _in_float32(functools.partial(_reduced, op, tuple(axes), has_nan_slope), x)
+    return _reduced(op, tuple(axes), has_nan_slope, x)
 
 
 def window_extreme(
@@ -125,15 +127,42 @@ def _combine(op: str) -> Callable[[Array, Array], Array]:
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
 def _reduced(op: str, axes: tuple[int, ...], has_nan_slope: bool, x: Array) -> Array:
-    worst = _worst(op, x.dtype)
-    if x.ndim - 1 not in axes:
-        return lax.reduce(x, worst, _combine(op), axes)
+    if x.ndim - 1 in axes:
+        return _in_float32(functools.partial(_beside_seen_nan, op, axes), x)
+    return (_of_keys if len(axes) == 1 else _beside_nan)(op, axes, x)
 
+
+def _beside_seen_nan(op: str, axes: tuple[int, ...], x: Array) -> Array:
     def combine(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
         return _PLAIN[op](one[0], other[0]), lax.bitwise_or(one[1], other[1])
 
-    best, has_nan = lax.reduce((x, lax.ne(x, x)), (worst, np.False_), combine, axes)
+    starts = (_worst(op, x.dtype), np.False_)
+    best, has_nan = lax.reduce((x, lax.ne(x, x)), starts, combine, axes)
     return lax.select(has_nan, lax.full_like(best, np.nan), best)
+
+
+def _beside_nan(op: str, axes: tuple[int, ...], x: Array) -> Array:
+    best = _PLAIN_REDUCTIONS[op](x, axes)
+    # As a number, since XLA's code for bools is slow.
+    nans = lax.reduce_max(lax.convert_element_type(lax.ne(x, x), np.int8), axes)
+    return lax.select(lax.gt(nans, lax.full_like(nans, 0)), lax.full_like(best, np.nan), best)
+
+
+def _of_keys(op: str, axes: tuple[int, ...], x: Array) -> Array:
+    bits = lax.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}"))
+    beyond = lax.full_like(bits, _worst("min" if op == "max" else "max", bits.dtype))
+    keys = lax.select(lax.ne(x, x), beyond, _mirrored(bits))
+    return lax.bitcast_convert_type(_mirrored(_PLAIN_REDUCTIONS[op](keys, axes)), x.dtype)
+
+
+def _mirrored(bits: Array) -> Array:
+    """Returns the bits of floats as integers in their order, or the bits of such integers.
+
+    Of two negative floats the lesser one is the greater, taken as an integer.
+    """
+    is_negative = lax.shift_right_arithmetic(bits, lax.full_like(bits, bits.dtype.itemsize * 8 - 1))
+    magnitude = lax.full_like(bits, jnp.iinfo(bits.dtype).max)
+    return lax.bitwise_xor(bits, lax.bitwise_and(is_negative, magnitude))
 
 
 @_reduced.defjvp
@@ -144,8 +173,10 @@ def _reduced_jvp(
     primals: tuple[Array],
     tangents: tuple[Array],
 ) -> tuple[Array, Array]:
-    (x,), (slope,) = primals, tangents
-    best = _reduced(op, axes, has_nan_slope, x)
+    found = _reduced(op, axes, has_nan_slope, *primals)
+    # 16-bit floats count few ties.
+    wide = jnp.promote_types(found.dtype, np.float32)
+    x, slope, best = (lax.convert_element_type(a, wide) for a in (*primals, *tangents, found))
     kept = [axis for axis in range(x.ndim) if axis not in axes]
     is_best = lax.eq(x, lax.broadcast_in_dim(best, x.shape, kept))
     ties = lax.reduce_sum(lax.convert_element_type(is_best, x.dtype), axes)
@@ -155,7 +186,8 @@ def _reduced_jvp(
         is_best = lax.bitwise_or(is_best, lax.broadcast_in_dim(is_nan, x.shape, kept))
         ties = lax.select(is_nan, best, ties)
     chosen = lax.select(is_best, slope, lax.full_like(slope, 0))
-    return best, lax.div(lax.reduce_sum(chosen, axes), ties)
+    of_best = lax.div(lax.reduce_sum(chosen, axes), ties)
+    return found, lax.convert_element_type(of_best, found.dtype)
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1))
