@@ -7,6 +7,8 @@
 #           slope of hypot at (0, 0) was 0.5 and is NaN in 0.12. A bfloat16 of 1e-40, which is equal
 #           to 0, was True as a bool and is False from 0.11 on. The magnitude of (NaN, inf) was NaN
 #           and is inf in 0.12.
+#           The notes of 0.11.0 (CHANGELOG.md of JAX, as of 8 August 2026) have no line about the
+#           slope of acosh or about bool; those of 0.11.1 and later were not looked up.
 # Versions: jax and jaxlib 0.10.2 on Python 3.11, 0.11.2 and 0.12.0.1 on Python 3.12; numpy 2.4.6;
 #           x86-64 Linux.
 # Needs:    both Pythons (PYTHON and PYTHON312 may name them), 1.2 GB of disk, three minutes.
