@@ -27,6 +27,21 @@ _COPIES = 8
 """How often the device has each row's maximum and sum, side by side."""
 
 
+def masked_softmax(scores: jax.Array, hidden: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Returns the shares of the scores along the last axis, and maximum and sum of each row.
+
+    Args:
+      scores: [..., S].
+      hidden: which of them are left out, as something that broadcasts against them.
+    """
+    scores = jnp.where(hidden, jnp.finfo(scores.dtype).min, scores)
+    most = jax.lax.stop_gradient(extremes.amax(scores, axis=-1, keepdims=True))
+    # A row of which nothing is seen gives zeros, not a mean.
+    weights = jnp.where(hidden, 0, jnp.exp(scores - most))
+    total = jnp.sum(weights, axis=-1, keepdims=True)
+    return weights / jnp.where(total == 0, 1, total), most, total
+
+
 @dataclasses.dataclass(frozen=True)
 class _Attention:
     """The arguments of attention, beside query, key and value."""
@@ -50,14 +65,7 @@ class _Attention:
         if shift is not None:
             scores = scores + in_float32(shift)
         scores = scores * self.scale
-        hidden = self._hidden(scores)
-        lowest = jnp.finfo(scores.dtype).min
-        scores = jnp.where(hidden, lowest, scores)
-        most = jax.lax.stop_gradient(extremes.amax(scores, axis=-1, keepdims=True))
-        # A row of which nothing is seen gives zeros, not a mean.
-        weights = jnp.where(hidden, 0, jnp.exp(scores - most))
-        total = jnp.sum(weights, axis=-1, keepdims=True)
-        shares = weights / jnp.where(total == 0, 1, total)
+        shares, most, total = masked_softmax(scores, self._hidden(scores))
         if self.drop_mask is not None and self.keep_prob < 1:
             kept = unpack_mask(self.drop_mask, shares.shape)
             shares = jnp.where(kept, shares / self.keep_prob, 0)

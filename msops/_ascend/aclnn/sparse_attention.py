@@ -17,11 +17,11 @@ import numpy as np
 
 from msops._ascend.aclnn.caches import find_in_blocks
 from msops._ascend.aclnn.dtypes import in_float32
+from msops._ascend.aclnn.flash_attention import masked_softmax
 from msops._ascend.aclnn.indexing import check_indices
 from msops._ascend.aclnn.kinds import Float, Int, Kind, Tensor
 from msops._ascend.aclnn.refusal import Refused
 from msops._ascend.aclnn.table import aclnn
-from msops._base import extremes
 
 _AT_A_TIME = 64
 """How many queries are served at a time; each has scores with all keys of its sequence."""
@@ -326,18 +326,9 @@ def _attend(
 
     grouped = query.reshape(shared, -1, query.shape[-1])
     scores = jnp.einsum("ngd,nsd->ngs", grouped, of(keys), precision="highest") * scale
-    shares = _shares(scores, is_seen[:, None])
+    shares = masked_softmax(scores, ~is_seen[:, None])[0]
     out = jnp.einsum("ngs,nsd->ngd", shares, of(values), precision="highest")
     return out.reshape(query.shape[0], -1)
-
-
-def _shares(scores: jax.Array, is_seen: jax.Array) -> jax.Array:
-    """Returns the softmax of the scores that are seen; zeros where none is."""
-    scores = jnp.where(is_seen, scores, jnp.finfo(scores.dtype).min)
-    most = jax.lax.stop_gradient(extremes.amax(scores, axis=-1, keepdims=True))
-    shares = jnp.where(is_seen, jnp.exp(scores - most), 0)
-    total = jnp.sum(shares, axis=-1, keepdims=True)
-    return shares / jnp.where(total == 0, 1, total)
 
 
 def _joined(x: jax.Array, rope: jax.Array) -> jax.Array:
