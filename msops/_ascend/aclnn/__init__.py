@@ -6,10 +6,11 @@ aclnn's order without the outputs, and annotations from `kinds` that say how eac
 
 Source: the headers ``aclnnop/aclnn_*.h`` of CANN 8, and for the names MindSpore 2.7.2's kernels.
 
-Modules: activations, arithmetic, attention, backward, caches, comparisons, convolution, creation,
-dtypes, dynamic_quantization, families, flash_attention, indexing, kinds, losses, mixture,
-normalization, operator, optimizers, ordering, outputs, pooling, products, quantization, random,
-reductions, refusal, registry, rotary, shapes, sparse_attention, table, unary.
+Modules: activations, arithmetic, backward, caches, comparisons, convolution, creation,
+deformable_attention, dtypes, dynamic_quantization, families, flash_attention, indexing, kinds,
+losses, mixture, normalization, operator, optimizers, ordering, outputs, pooling, products,
+quantization, random, reductions, refusal, registry, rotary, sequences, shapes, sparse_attention,
+table, unary.
 """
 
 from msops._ascend.aclnn.operator import AclnnOp as AclnnOp

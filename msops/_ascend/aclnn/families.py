@@ -2,12 +2,12 @@
 
 from msops._ascend.aclnn import activations as activations
 from msops._ascend.aclnn import arithmetic as arithmetic
-from msops._ascend.aclnn import attention as attention
 from msops._ascend.aclnn import backward as backward
 from msops._ascend.aclnn import caches as caches
 from msops._ascend.aclnn import comparisons as comparisons
 from msops._ascend.aclnn import convolution as convolution
 from msops._ascend.aclnn import creation as creation
+from msops._ascend.aclnn import deformable_attention as deformable_attention
 from msops._ascend.aclnn import dynamic_quantization as dynamic_quantization
 from msops._ascend.aclnn import flash_attention as flash_attention
 from msops._ascend.aclnn import indexing as indexing

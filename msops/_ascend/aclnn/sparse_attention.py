@@ -7,7 +7,6 @@ CANN 8.5 take more.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from typing import Annotated, Any
 
@@ -15,12 +14,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops._ascend.aclnn.caches import find_in_blocks
 from msops._ascend.aclnn.dtypes import in_float32
 from msops._ascend.aclnn.flash_attention import masked_softmax
 from msops._ascend.aclnn.indexing import check_indices
 from msops._ascend.aclnn.kinds import Float, Int, Kind, Tensor
 from msops._ascend.aclnn.refusal import Refused
+from msops._ascend.aclnn.sequences import Keys, QueryPlaces, find_places, read_keys
 from msops._ascend.aclnn.table import aclnn
 
 _AT_A_TIME = 64
@@ -45,101 +44,7 @@ IndexerKeyLayout = Annotated[str, _layout("PA_BSND", "BSND")]
 KeyLayout = Annotated[str, _layout("BSND", "PA_BSND")]
 
 
-@dataclasses.dataclass(frozen=True)
-class _Places:
-    """Where each query is, queries of all sequences being one behind the other.
-
-    Attributes:
-      sequence: [T], the sequence it belongs to.
-      position: [T], its place there.
-      length: [T], how many queries the sequence has.
-      is_there: [T], False for what fills up a sequence.
-    """
-
-    sequence: jax.Array
-    position: jax.Array
-    length: jax.Array
-    is_there: jax.Array
-
-
-def _places(query: jax.Array, lengths: jax.Array | None, layout: str) -> tuple[_Places, int]:
-    """Returns the places of queries, and how many sequences there are."""
-    if query.ndim != len(layout):
-        raise Refused(f"expected a query {layout}; got shape {query.shape}", "Reshape it.")
-    if layout == "BSND":
-        count, size = query.shape[:2]
-        own = jnp.full(count, size) if lengths is None else lengths
-        if own.shape != (count,):
-            raise Refused(f"expected {count} lengths; got {own.shape}", "One per sequence.")
-        check_indices(own, size + 1)
-        sequence, position = jnp.repeat(jnp.arange(count), size), jnp.tile(jnp.arange(size), count)
-        length = own[sequence]
-        return _Places(sequence, position, length, position < length), count
-    if lengths is None or lengths.ndim != 1 or not lengths.size:
-        raise Refused("expected actualSeqLengthsQuery with layout TND", "Pass the sums of lengths.")
-    check_indices(lengths, query.shape[0] + 1)
-    token = jnp.arange(query.shape[0])
-    sequence = jnp.searchsorted(lengths, token, side="right")
-    start = jnp.concatenate([jnp.zeros(1, lengths.dtype), lengths])
-    inside = jnp.minimum(sequence, lengths.size - 1)
-    length = start[inside + 1] - start[inside]
-    return _Places(inside, token - start[inside], length, sequence < lengths.size), lengths.size
-
-
-@dataclasses.dataclass(frozen=True)
-class _Keys:
-    """Keys, or values, of sequences.
-
-    Attributes:
-      entries: [B, S, N, D], or [blocks, block size, N, D] with a table.
-      table: [B, n], the blocks of each sequence; None without.
-      lengths: [B], how many there are.
-    """
-
-    entries: jax.Array
-    table: jax.Array | None
-    lengths: jax.Array
-
-    @property
-    def room(self) -> int:
-        """How many keys a sequence can have."""
-        size = self.entries.shape[1]
-        return size if self.table is None else size * self.table.shape[1]
-
-    def at(self, sequence: jax.Array, positions: jax.Array, head: Any) -> jax.Array:
-        """Returns [n, D] of one sequence and head; what is out of range is NaN."""
-        first = sequence
-        if self.table is not None:
-            size = self.entries.shape[1]
-            first, positions = find_in_blocks(self.table, sequence, positions, size)
-        found = self.entries.at[first, positions, head]
-        return in_float32(found.get(mode="fill", fill_value=np.nan, wrap_negative_indices=False))
-
-
-def _keys(
-    entries: jax.Array, table: jax.Array | None, lengths: jax.Array | None, layout: str, count: int
-) -> _Keys:
-    if entries.ndim != 4 or 0 in entries.shape or (layout == "PA_BSND") != (table is not None):
-        raise Refused(
-            f"expected keys of rank 4, and a blockTable with PA_BSND alone; got {entries.shape}, "
-            f"layout {layout}",
-            "Reshape them.",
-        )
-    if table is None and lengths is None:
-        lengths = jnp.full(count, entries.shape[1])
-    if lengths is None or lengths.shape != (count,):
-        raise Refused(f"expected {count} lengths of keys", "Pass one per sequence.")
-    sequences = entries.shape[0] if table is None else table.shape[0]
-    if sequences != count or (table is not None and table.ndim != 2):
-        raise Refused(f"expected keys of {count} sequences; got {sequences}", "One per sequence.")
-    if table is not None:
-        check_indices(jnp.maximum(table, 0), entries.shape[0])  # -1 stands where there is no block
-    keys = _Keys(entries, table, lengths)
-    check_indices(lengths, keys.room + 1)
-    return keys
-
-
-def _count_visible(places: _Places, keys: _Keys, sparse_mode: int) -> jax.Array:
+def _count_visible(places: QueryPlaces, keys: Keys, sparse_mode: int) -> jax.Array:
     """Returns for each query how many keys of its sequence it may see."""
     if sparse_mode not in (0, 3):
         raise Refused(f"expected sparseMode 0 or 3; got {sparse_mode}", "0 is without a mask.")
@@ -179,8 +84,8 @@ def choose_keys(
       [B, S, 1, count] or [T, 1, count] Int32 numbers of keys, the best first; -1 where there are no
       more.
     """
-    places, count = _places(query, actual_seq_lengths_query, layout_query)
-    keys = _keys(key, block_table, actual_seq_lengths_key, layout_key, count)
+    places, count = find_places(query, actual_seq_lengths_query, layout_query)
+    keys = read_keys(key, block_table, actual_seq_lengths_key, layout_key, count)
     heads, size = query.shape[-2:]
     _check_indexer(query, key, weights, sparse_count)
     position = jnp.arange(keys.room)
@@ -252,13 +157,13 @@ def sparse_attention(
     Returns:
       An output like `query`; zeros for a query that sees no key.
     """
-    places, count = _places(query, actual_seq_lengths_query, layout_query)
+    places, count = find_places(query, actual_seq_lengths_query, layout_query)
     if (query_rope is None) != (key_rope is None):
         raise Refused("expected queryRope and keyRope, or none of them; got one", "Pass both.")
     if query_rope is not None and key_rope is not None:
         query, key = (_joined(x, rope) for x, rope in ((query, query_rope), (key, key_rope)))
     keys, values = (
-        _keys(x, block_table, actual_seq_lengths_kv, layout_kv, count) for x in (key, value)
+        read_keys(x, block_table, actual_seq_lengths_kv, layout_kv, count) for x in (key, value)
     )
     _check_attention(query, key, value, sparse_indices, sparse_block_size)
     # -1 ends the groups of a query, and one beyond the keys, which may be traced, sees none.
@@ -299,8 +204,8 @@ def _check_attention(
 
 
 def _attend(
-    keys: _Keys,
-    values: _Keys,
+    keys: Keys,
+    values: Keys,
     scale: float,
     block_size: int,
     one: tuple[jax.Array, jax.Array, jax.Array, jax.Array],
@@ -320,7 +225,7 @@ def _attend(
     is_seen = (positions < end) & ~jnp.repeat(ends, block_size, axis=-1)
     at = jnp.where(is_seen, positions, 0)
 
-    def of(entries: _Keys) -> jax.Array:
+    def of(entries: Keys) -> jax.Array:
         found = jax.vmap(entries.at, (None, 0, 0))(sequence, at, jnp.arange(shared))
         return jnp.where(is_seen[..., None], found, 0)
 
