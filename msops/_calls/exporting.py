@@ -91,25 +91,29 @@ def register_ffi_targets(platform: str = "cpu", modules: Iterable[str | ModuleTy
         )
     allow_modules(modules)
     serve_functions()
-    searched = []
-    for folder in config.library_path():
-        cubins, libraries = _toolchain.index_cubins(folder), _toolchain.index(folder)
-        found = f"it holds {len(libraries)} *.so and {len(cubins)} *.cubin"
-        searched.append(f"looked in {folder}: {found if folder.is_dir() else 'no such folder'}")
-        for content, code in cubins.items():
-            native_module().register_cubin(content, code)
-        for content, path in libraries.items():
-            if is_known(content):
-                continue
-            # One library that is damaged or not allowed must not keep the others from being found.
-            try:
-                _remember(path, f"MSOPS_LIBRARY_PATH {folder}")
-            except MsopsError as error:
-                warn_once(_log, str(error))
-                searched.append(f"refused {path}: {error}")
+    searched = [line for folder in config.library_path() for line in _search_folder(folder)]
     native_module().note_search(searched or ["MSOPS_LIBRARY_PATH is not set, or empty"])
     native_module().set_cache_finder(_search_cache)
     return register_targets(platform)
+
+
+def _search_folder(folder: Path) -> list[str]:
+    """Makes the code in a folder of MSOPS_LIBRARY_PATH known; returns lines for the message."""
+    cubins, libraries = _toolchain.index_cubins(folder), _toolchain.index(folder)
+    found = f"it holds {len(libraries)} *.so and {len(cubins)} *.cubin"
+    lines = [f"looked in {folder}: {found if folder.is_dir() else 'no such folder'}"]
+    for content, code in cubins.items():
+        native_module().register_cubin(content, code)
+    for content, path in libraries.items():
+        if is_known(content):
+            continue
+        # One library that is damaged or not allowed must not keep the others from being found.
+        try:
+            _remember(path, f"MSOPS_LIBRARY_PATH {folder}")
+        except MsopsError as error:
+            warn_once(_log, str(error))
+            lines.append(f"refused {path}: {error}")
+    return lines
 
 
 def _remember(path: Path, who: str) -> None:

@@ -14,7 +14,7 @@ from msops import _jax_seam as seam
 from msops._backends.aot.backend import AotBackend, AotKernel, AotSource, build_library
 from msops._backends.aot.handler_options import Handler, split_attributes
 from msops._base.building import SourceText
-from msops._calls.library_call import ForeignCall
+from msops._calls.library_call import ForeignCall, LibraryCall
 from msops._op.backend import Backend
 from msops._op.request import Options, Request
 from msops._op_info import OpInfo
@@ -95,15 +95,10 @@ class FfiBackend(AotBackend):
         if call is None:
             return None
         assert isinstance(kernel, HandlerKernel)
-        return ForeignCall(
-            op=call.op,
-            kernel_name=call.kernel_name,
-            library=call.library,
-            attributes=call.attributes,
-            reentrant=call.reentrant,
-            aliases=call.aliases,
-            dtypes=kernel.dtypes,
-        )
+        common = {
+            field.name: getattr(call, field.name) for field in dataclasses.fields(LibraryCall)
+        }
+        return ForeignCall(**common, dtypes=kernel.dtypes)
 
 
 def make_backend(func_type: str) -> Backend[Any, Any]:
