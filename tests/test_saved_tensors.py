@@ -116,6 +116,23 @@ def test_gradients_inside_of_other_transformations(transformation):
 @pytest.mark.parametrize(
     "transformation",
     [
+        lambda f: jax.jacfwd(jax.grad(f)),
+        lambda f: jax.jacrev(jax.grad(f)),
+        lambda f: jax.jacrev(jax.jacfwd(jax.grad(f))),
+    ],
+    ids=["forward", "reverse", "three times"],
+)
+def test_what_hooks_keep_as_numpy_arrays_is_differentiated_again(transformation):
+    def total(x):
+        return jax.jit(lambda x: jnp.exp(x) * x)(x).sum()
+
+    found = transformation(Hooks().around(total))(X)
+    np.testing.assert_allclose(found, transformation(total)(X), rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "transformation",
+    [
         lambda f: jax.grad(lambda x: jax.jit(f)(x).sum()),
         lambda f: jax.jit(jax.grad(lambda x: f(x).sum())),
         lambda f: jax.grad(lambda x: jax.vmap(f)(x).sum()),

@@ -173,16 +173,19 @@ class Kept:
     def __init__(self, hooks: saved_tensors_hooks, arrays: Sequence[Any]):
         self._unpack = hooks.unpack_hook
         self._likes = [jax.ShapeDtypeStruct(array.shape, array.dtype) for array in arrays]
+        # What is differentiated again keeps its derivative, whatever the hooks make of its value.
+        self._sources = [array if isinstance(array, jax.core.Tracer) else None for array in arrays]
         with seam.intercepted(None):
             self._packed = [hooks.pack_hook(wrap(jnp.asarray(array))) for array in arrays]
 
     def arrays(self) -> list[Any]:
         """Returns the arrays that `unpack_hook` gives back."""
         return [
-            self._read(packed, like) for packed, like in zip(self._packed, self._likes, strict=True)
+            self._read(*parts)
+            for parts in zip(self._packed, self._likes, self._sources, strict=True)
         ]
 
-    def _read(self, packed: Any, like: jax.ShapeDtypeStruct) -> Any:
+    def _read(self, packed: Any, like: jax.ShapeDtypeStruct, source: Any) -> Any:
         array = unwrap(self._unpack(packed))
         if not isinstance(array, jax.Array):
             raise GradientRuntimeError.explained(
@@ -196,7 +199,22 @@ class Kept:
                 f"unpack_hook expected to return shape {like.shape}; got {array.shape}",
                 "Return the Tensor that pack_hook got.",
             )
-        return array.astype(like.dtype)
+        array = array.astype(like.dtype)
+        if source is None or isinstance(array, jax.core.Tracer):
+            return array
+        return _with_derivative_of(source, array)
+
+
+@jax.custom_jvp
+def _with_derivative_of(source: jax.Array, value: jax.Array) -> jax.Array:
+    """Returns a value whose derivative is that of the array it was made of."""
+    del source
+    return value
+
+
+@_with_derivative_of.defjvp
+def _derivative_of(primals: Any, tangents: Any) -> Any:
+    return _with_derivative_of(*primals), tangents[0]
 
 
 @jax.tree_util.register_static
