@@ -7,6 +7,7 @@ is a `jax.custom_vjp`, whose residual is what `pack_hook` made of these arrays.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Self
@@ -218,13 +219,13 @@ def _derivative_of(primals: Any, tangents: Any) -> Any:
 
 
 @jax.tree_util.register_static
+@dataclasses.dataclass(frozen=True, eq=False)
 class _Residual:
     """What a gradient keeps of an operation; hidden from JAX, as it may be anything."""
 
-    def __init__(self, kept: Kept, structure: Any, places: list[int | None]):
-        self.kept = kept
-        self.structure = structure
-        self.places = places
+    kept: Kept
+    structure: Any
+    places: list[int | None]
 
 
 def around_gradient() -> contextlib.AbstractContextManager[None]:

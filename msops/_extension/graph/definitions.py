@@ -125,7 +125,7 @@ class _Reader:
         signature = self._mapping(
             entry.get("args_signature") or {}, "args_signature", "args_signature"
         )
-        self._class_and_flags(entry)
+        self._check_ignored_keys(entry)
         return OperatorDefinition(
             name=self._name,
             arguments=arguments,
@@ -301,8 +301,8 @@ class _Reader:
         self._check_identifier(name, "the name of function")
         return "" if self._flag(entry.get("disable", False), "disable of function") else name
 
-    def _class_and_flags(self, entry: Mapping[str, Any]) -> None:
-        """Checks what has no effect here."""
+    def _check_ignored_keys(self, entry: Mapping[str, Any]) -> None:
+        """Checks the keys that have no effect here, and refuses those that would need one."""
         described = self._mapping(entry.get("class") or {}, "class", "class")
         self._flag(described.get("disable", False), "disable of class")
         dispatch = self._mapping(entry.get("dispatch") or {}, "dispatch", "dispatch")

@@ -70,6 +70,7 @@ def add_operators(
     docs: Docs,
 ) -> GraphModule:
     """Returns a module like `native` with the operators; the same one each time."""
+    # As text, since a default may be a list, which has no hash.
     key = (module, path, repr((definitions, docs)))
     if key not in _made:
         _made[key] = _add_operators(native, module, path, definitions, dict(docs))

@@ -133,11 +133,11 @@ class GraphOperator:
         Raises:
           GradientTypeError: it changes an argument whose gradient the bprop cannot know.
         """
-        for position in self._definition.only_written:
+        if changed := self._definition.only_written:
             raise GradientTypeError.explained(
                 self._who,
-                f"argument '{self._definition.arguments[position].name}' is changed in place and "
-                "is no result, so the registered bprop does not get the gradient of its new value",
+                f"argument '{self._names[changed[0]]}' is changed in place and is no result, so "
+                "the registered bprop does not get the gradient of its new value",
                 "Return the argument: in op_def, give a result 'inplace' with its name.",
             )
 
