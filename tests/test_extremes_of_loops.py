@@ -155,6 +155,13 @@ def test_what_share_of_the_slope_equal_elements_get(
     np.testing.assert_allclose(slopes(kernel, form, np.ones((1, size))), [shares], rtol=1e-12)
 
 
+@pytest.mark.parametrize("form", ["xla", "native"])
+@pytest.mark.parametrize("size", [2, 7, 8, 9])
+def test_extremes_kept_in_turns_halve_the_slope(form: str, size: int) -> None:
+    expected = np.outer([1 / 8, 1 / 8, 1 / 4, 1 / 2], np.arange(1, size + 1))
+    np.testing.assert_array_equal(slopes(columns, form, np.ones((4, size))), expected)
+
+
 def slopes(kernel: Callable[..., Any], form: str, x: np.ndarray) -> np.ndarray:
     """Returns the gradient of a kernel's first result, its elements weighted."""
     op = msops.Custom(kernel, func_type="akg", compile_attrs={"lower": form})
