@@ -1218,3 +1218,17 @@ def test_sanitizers_accept_a_kernel_that_reads_an_attribute(tmp_path: Path) -> N
     )
     op = Custom(f"{tmp_path}/scale.cc:Scale", first, first, attrs={"by": 2.0})
     assert sanitize(op).verdict == "passed"
+
+
+def test_an_extreme_among_the_first_elements_is_no_fault_of_one_size():
+    def below_the_top(x):
+        y = output_tensor(x.shape, x.dtype)  # noqa: F821
+        top = x[0]
+        for i in range(x.shape[0]):
+            top = max(top, x[i])
+        for i in range(x.shape[0]):
+            y[i] = x[i] - top
+        return y
+
+    report = opcheck(Custom(below_the_top, func_type="akg"), np.array([1, 3, 2], np.float32))
+    assert report["sizes"].verdict == "passed", str(report)

@@ -26,8 +26,8 @@ def unrepeated(subject: Subject, trials: Sequence[Trial]) -> list[str]:
     shapes = [struct.shape for struct in subject.outputs().structs]
     if subject.options.stateful or not shapes or not all(map(math.prod, shapes)):
         return []
-    resized = [trial for trial in trials if _repeats(subject.flat, trial)]
-    resized.sort(key=lambda trial: (_is_single(trial), max(a.size for a in trial.flat)))
+    resized = [trial for trial in trials if _repeats(subject.flat, trial) and not _is_single(trial)]
+    resized.sort(key=lambda trial: max(a.size for a in trial.flat))
     blocks = _blocks(subject.flat, shapes, resized[:_ALIKE])
     if len(resized) < _ALIKE or not blocks:
         return []
@@ -54,7 +54,7 @@ def _repeats(own: Sequence[np.ndarray], trial: Trial) -> bool:
 
 
 def _is_single(trial: Trial) -> bool:
-    """Returns whether there is one element: what is special there is no rule."""
+    """Returns whether there is one element: an extreme that repeats elsewhere is another there."""
     return all(array.size == 1 for array in trial.flat)
 
 
