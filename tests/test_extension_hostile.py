@@ -25,6 +25,8 @@ from msops.errors import (
 )
 
 X = jnp.array([1.0, 2.0, 3.0], jnp.float32)
+# Python 3.11.2 loses a text that is not UTF-8, 3.11.7 does not.
+NO_UTF8 = ":\n  no \ufffd text, caf\u00e9\n" if sys.version_info >= (3, 11, 7) else "not UTF-8"
 
 
 @pytest.fixture(scope="module")
@@ -70,7 +72,7 @@ def test_lists_of_tensors(ops):
     ("what", "kind", "text"),
     [
         ("runtime", RuntimeError, "a runtime error"),
-        ("bytes", KernelError, "'throw': threw an exception, .*:\n  no \ufffd text, caf\u00e9\n"),
+        ("bytes", KernelError, f"'throw': threw an exception, .*{NO_UTF8}"),
         ("range", IndexError, "an index out of range"),
         ("argument", ValueError, "an invalid argument"),
         ("memory", MemoryError, "bad_alloc"),

@@ -138,16 +138,26 @@ def as_function(module: Module, function: Callable[..., Any]) -> Callable[..., A
                 return function(*args, **kwargs)
             except UnicodeDecodeError as error:
                 # From pybind11, of which the text of a C++ exception, or a result, is UTF-8.
-                raise KernelError.explained(
-                    f"{_WHO} '{getattr(function, '__name__', 'of C++')}'",
-                    "threw an exception, or returned a string, whose text is not UTF-8",
-                    "Use UTF-8 in texts, and return other bytes as py::bytes.",
-                    error.object.decode("utf-8", "replace").splitlines(),
-                ) from None
+                text = error.object.decode("utf-8", "replace")
+                raise _not_utf8(function, text.splitlines()) from None
+            except RuntimeError as error:
+                # Python 3.11.2 loses such a text of an exception.
+                if error.args:
+                    raise
+                raise _not_utf8(function, ()) from None
 
     # JAX and inspect.signature follow it, and pybind11's functions have no signature.
     del call.__wrapped__  # type: ignore[attr-defined]
     return call
+
+
+def _not_utf8(function: Callable[..., Any], lines: Sequence[str]) -> KernelError:
+    return KernelError.explained(
+        f"{_WHO} '{getattr(function, '__name__', 'of C++')}'",
+        "threw an exception, or returned a string, whose text is not UTF-8",
+        "Use UTF-8 in texts, and return other bytes as py::bytes.",
+        lines,
+    )
 
 
 def from_python(value: Any) -> Handle | None:
