@@ -1,4 +1,4 @@
-"""saved_tensors_hooks: functions that what a gradient keeps passes through.
+"""saved_tensors_hooks: functions that change how a gradient keeps its values.
 
 JAX keeps what the derivative of an operation needs. Inside the block each differentiated operation
 is a `jax.custom_vjp`, whose residual is what `pack_hook` made of these arrays.
