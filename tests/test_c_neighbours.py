@@ -166,6 +166,13 @@ def test_other_nests_stay(text: str) -> None:
     assert gather_from_neighbours(kernel) is kernel
 
 
+def test_a_nest_that_would_be_too_long_is_not_written_out_first() -> None:
+    loop = "d[i + 1, j] = d[i + 1, j] - t[]"
+    kernel = parse_kernel(plane().replace(loop, f"serial k in 0 .. 2000000000 {{\n{loop}\n}}"))
+    # As a list of statements it would fill all memory.
+    assert gather_from_neighbours(kernel) is kernel
+
+
 def test_terms_under_conditions_have_elements_of_their_own() -> None:
     kernel = parse_kernel("""kernel chosen(w: float32[40]) -> (d) {
   buffer d: float32[42]

@@ -46,11 +46,11 @@ from msops._loops.ir.nodes import (
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
+    bodies,
     iterations,
     loads,
     map_bodies,
     map_bodies_within,
-    statements,
     stored_in,
     substitute,
     with_parts,
@@ -126,10 +126,10 @@ class _NeighbourSums:
             *around, inner = loops[:count]
             if mean_trips(inner, scopes[count - 1].ranges) < _FEWEST_TRIPS:
                 continue
-            written = _updates_written_out(inner.body, {*scope.buffers})
-            if len(statements(written)) > _MOST_STATEMENTS:
+            outer = {*scope.buffers}
+            if _written_out_length(inner.body, outer) > _MOST_STATEMENTS:
                 continue
-            nest = (*around, with_parts(inner, body=written))
+            nest = (*around, with_parts(inner, body=_updates_written_out(inner.body, outer)))
             found = neighbour_terms(nest, scope, self._names)
             if found and all(_share_most(terms) for terms in found.terms.values()):
                 return found
@@ -177,12 +177,26 @@ def _updates_written_out(body: tuple[Stmt, ...], outer: Set[str]) -> tuple[Stmt,
     found: list[Stmt] = []
     for stmt in body:
         inner = map_bodies(stmt, partial(_updates_written_out, outer=outer))
-        span = fixed_span(inner) if isinstance(inner, For) else None
-        if isinstance(inner, For) and span and not outer.isdisjoint(stored_in((inner,))):
+        if isinstance(inner, For) and (span := _span_of_updates(inner, outer)):
             found += iterations(inner, span)
         else:
             found.append(inner)
     return tuple(found)
+
+
+def _written_out_length(body: tuple[Stmt, ...], outer: Set[str]) -> int:
+    """Returns how many statements `_updates_written_out` returns, those inside others too."""
+    length = 0
+    for stmt in body:
+        inner = sum(_written_out_length(each, outer) for each in bodies(stmt))
+        span = _span_of_updates(stmt, outer) if isinstance(stmt, For) else None
+        length += inner * len(range(*span)) if span else 1 + inner
+    return length
+
+
+def _span_of_updates(loop: For, outer: Set[str]) -> Span | None:
+    """Returns the iterations of a loop that is written out: it stores to some arrays."""
+    return None if outer.isdisjoint(stored_in((loop,))) else fixed_span(loop)
 
 
 def _elements(terms: Sequence[Term], together: Callable[[Sequence[Box]], Box]) -> Box:
