@@ -65,6 +65,7 @@ def test_the_parts_of_a_row_are_one_loop() -> None:
         {"pivot": "min(int32(n[i]), 18)", "next": "(min(int32(n[i]), 18) + 1)"},
         {"begin": "k", "pivot": "(k - 1)", "next": "k"},
         {"end": "k"},
+        {"end": "257"},
         {"store": "p[i, J] = p[i, J] + q[i, J]"},
         {"store": "p[i, J] = p[i, J] + (p[i, PIVOT] * p[i, 3])"},
         {"store": "p[i, J] = p[i, PIVOT] + p[i, 19 - J]"},
@@ -75,9 +76,9 @@ def test_the_parts_of_a_row_are_one_loop() -> None:
         {"at": "p[i, k] = p[i, k] + 1.0:float32"},
     ],
     ids=["in an order", "the row may be that of the pivot", "one is left out", "one runs twice",
-         "a number", "data", "it may begin after the pivot", "it may end before", "no pivot",
-         "a third element", "elements of others", "backwards", "a diagonal", "before is another",
-         "after is another", "the pivot is another"],
+         "a number", "data", "it may begin after the pivot", "it may end before", "a long row",
+         "no pivot", "a third element", "elements of others", "backwards", "a diagonal",
+         "before is another", "after is another", "the pivot is another"],
 )  # fmt: skip
 def test_others_stay(parts: dict[str, str]) -> None:
     kernel = paths(**parts)
