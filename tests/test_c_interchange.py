@@ -123,6 +123,21 @@ def test_sums_leave_a_loop_first_if_its_rest_needs_them() -> None:
     assert "parallel i_1 in 0 .. 24 {\n  a[i_1, i_1] = c[i_1, 0]" in text
 
 
+def test_columns_of_a_sum_beside_a_sum_over_them_are_parallel() -> None:
+    beside = "d[i, k] = d[i, k] + b[i, j]"
+    text = SCATTERED.replace("-> (c) {{", "-> (c, d) {{\nbuffer d: {dtype}[24, 24]")
+    text = text.replace("{target} =", f"{beside}\n{{target}} =")
+    parts = {"dtype": "float64", "rows": "0 .. 24", "terms": "0 .. 24", "target": "c[k, j]"}
+    kernel = marked(text.format(**parts, sign="+", after=""))
+    assert "reduction j in" in body_of(kernel)
+    assert """\
+parallel k in 0 .. 24 {
+  reduction i in 0 .. 24 {
+    parallel j in 0 .. 24 {
+      c[k, j] = c[k, j] + (b[i, j] * a[i, k])
+""" in body_of(arranged_apart(interchange_updates, kernel))
+
+
 @pytest.mark.parametrize(
     "parts",
     [

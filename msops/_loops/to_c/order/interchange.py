@@ -47,6 +47,7 @@ from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.to_c.facts.blocks import index
 from msops._loops.to_c.facts.strides import coefficient, stride
 from msops._loops.to_c.order.products import products_of
+from msops._loops.to_c.order.sinking import of_its_kind
 
 if TYPE_CHECKING:
     from msops._loops.analysis.polyhedral.dependences import Dependence
@@ -185,7 +186,8 @@ def _interchanged(loop: For, path: Sequence[For], store: Store, ranges: Ranges) 
         return None
     body: tuple[Stmt, ...] = (store,)
     for part in reversed(inner):
-        body = (with_parts(part, body=body),)
+        # Another sum, which stays behind, may have been what made it a reduction.
+        body = (of_its_kind(with_parts(part, body=body)),)
     outside, inside = swapped
     terms = with_parts(inside, kind="reduction", body=body)
     return with_parts(outside, kind="parallel", body=(terms,))
