@@ -8,15 +8,17 @@
       }
     }
 
-The statements are followed in order, a loop twice: its first iteration, in which the variable and
-flags set before it are known, and any later one. Where only one branch assigns, its condition is
-kept: a read under the same condition finds a value.
+The statements are followed in order, a loop several times: its first iterations, in which the
+variable and flags set before it are known, and any later one. Where only one branch assigns, its
+condition is kept: a read under the same condition finds a value. So are conditions that reads are
+under, where they do not hold before the assignment: `count > 0`.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+import functools
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from msops._loops.ir import scalars
@@ -36,21 +38,44 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import COMPARISONS, FLOATS, LOGICAL
 from msops._loops.ir.walk import (
+    bodies,
     declared_in,
     guarded_loads,
     loads,
+    loads_in,
     own_expressions,
     rewrite,
     stored_in,
     variables,
 )
 
+FOLLOWED = 3
+"""How many iterations of a loop are followed one by one: `i > 1` holds from the third one on."""
+
 
 def unbound_reads(body: tuple[Stmt, ...], name: str) -> list[Load]:
     """Returns the reads of a local scalar that may come before every store to it."""
-    walk = _Walk(name)
+    walk = _Walk(name, frozenset(_conditions_of_reads(body, name)))
     walk.run(body, _State())
     return walk.missing
+
+
+def _conditions_of_reads(body: tuple[Stmt, ...], name: str) -> Iterator[Expr]:
+    """Yields the conditions that reads of a scalar are under."""
+    for stmt in body:
+        for expr in own_expressions(stmt):
+            for load, conditions in guarded_loads(expr, ()):
+                if load.buffer == name:
+                    for condition in conditions:
+                        yield from _conjuncts(condition)
+        for inner in bodies(stmt):
+            yield from _conditions_of_reads(inner, name)
+        if isinstance(stmt, If):
+            for condition, branch in (
+                (stmt.condition, stmt.then), (_negated(stmt.condition), stmt.otherwise),
+            ):  # fmt: skip
+                if any(load.buffer == name for load in loads_in(branch)):
+                    yield from _conjuncts(condition)
 
 
 @dataclass(frozen=True)
@@ -99,8 +124,11 @@ class _State:
         """Returns whether a condition holds only if the scalar has been assigned."""
         return self.is_bound or condition in self.needed or self.fails(condition)
 
-    def under(self, condition: Expr) -> _State:
-        return dataclasses.replace(self, held=self.held.union(_conjuncts(condition)))
+    def under(self, *conditions: Expr) -> _State:
+        """Returns the same under conditions, which may say that the scalar has been assigned."""
+        held = self.held.union(*map(_conjuncts, conditions))
+        is_bound = self.is_bound or bool(held & self.needed) or any(map(self.fails, conditions))
+        return dataclasses.replace(self, is_bound=is_bound, held=held)
 
     def unbound(self) -> _State:
         return dataclasses.replace(self, is_bound=False, needed=frozenset())
@@ -172,6 +200,7 @@ def _joined(one: _State, other: _State, conditions: Iterable[Expr] = ()) -> _Sta
 @dataclass
 class _Walk:
     name: str
+    conditions: frozenset[Expr]
     missing: list[Load] = field(default_factory=list)
 
     def run(self, body: tuple[Stmt, ...], state: _State) -> _State:
@@ -187,17 +216,13 @@ class _Walk:
 
     def reads(self, expr: Expr, state: _State) -> None:
         for load, conditions in guarded_loads(expr, ()):
-            if load.buffer != self.name or state.is_bound:
-                continue
-            held = state.held.union(*map(_conjuncts, conditions))
-            if held & state.needed or any(map(state.fails, conditions)):
-                continue
-            self.missing.append(load)
+            if load.buffer == self.name and not state.under(*conditions).is_bound:
+                self.missing.append(load)
 
     def step(self, stmt: Stmt, state: _State) -> _State:
         match stmt:
             case Store(buffer=self.name):
-                return dataclasses.replace(state, is_bound=True)
+                return dataclasses.replace(state.storing({self.name}, {}), is_bound=True)
             case Store(buffer=buffer, indices=indices, value=value):
                 found = state.value(value)
                 is_known = not indices and isinstance(found, Const)
@@ -220,26 +245,42 @@ class _Walk:
             return self.run(stmt.then if found.value else stmt.otherwise, state)
         then = self.run(stmt.then, state.under(test))
         otherwise = self.run(stmt.otherwise, state.under(_negated(test)))
-        return _joined(then, otherwise, (test, _negated(test)))
+        return _joined(then, otherwise, {test, _negated(test), *self.conditions})
 
     def loop(self, stmt: For, state: _State) -> _State:
         changed = {stmt.var, *stored_in(stmt.body), *declared_in(stmt.body)}
-        start = state.storing({stmt.var}, {stmt.var: state.value(stmt.begin)})
-        first = self.run(stmt.body, start).storing({stmt.var}, {})
+        begin, end = state.value(stmt.begin), state.value(stmt.end)
+        least = int(begin.value) if isinstance(begin, Const) else None
+        count = None
+        if least is not None and isinstance(end, Const):
+            count = max(0, int(end.value) - least)
+        # What holds after each number of iterations; None is any greater one.
+        after: dict[int | None, _State] = {0: state}
+        entry = state
+        for done in range(1 if least is None else FOLLOWED):
+            if done == count or (done and entry.is_bound):
+                break
+            value = begin if least is None else Const(least + done, begin.dtype)
+            start = entry.storing({stmt.var}, {stmt.var: value})
+            entry = self.run(stmt.body, start).storing({stmt.var}, {})
+            after[done + 1] = entry
+        if count is None or count > len(after) - 1:
+            after[None] = self.later(stmt, entry, changed)
+        if count is not None:
+            return after[count] if count in after else after[None]
+        joined = functools.partial(_joined, conditions=self.conditions)
+        return functools.reduce(joined, after.values())
+
+    def later(self, stmt: For, entry: _State, changed: set[str]) -> _State:
+        """Returns what holds after any iteration that is not followed by itself."""
         missing = list(self.missing)
-        entry = first
+        needed = frozenset(filter(entry.implies, self.conditions | entry.needed))
         while True:
             self.missing = list(missing)
-            entry = dataclasses.replace(entry.storing(changed, {}), needed=entry.needed)
-            later = self.run(stmt.body, entry).storing({stmt.var}, {})
-            kept = frozenset(filter(later.implies, entry.needed))
-            if entry.is_bound <= later.is_bound and kept == entry.needed:
-                break
-            entry = dataclasses.replace(
-                entry, is_bound=entry.is_bound and later.is_bound, needed=kept
-            )
-        after = _joined(first, later)
-        match stmt:
-            case For(begin=Const(value=begin), end=Const(value=end)) if begin < end:
-                return after
-        return _joined(state, after)
+            start = dataclasses.replace(entry.storing(changed, {}), needed=needed)
+            later = self.run(stmt.body, start).storing({stmt.var}, {})
+            kept = frozenset(filter(later.implies, needed))
+            if entry.is_bound <= later.is_bound and kept == needed:
+                return later
+            entry = dataclasses.replace(entry, is_bound=entry.is_bound and later.is_bound)
+            needed = kept

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from typing import Any
 
-from msops._loops.frontends.hybrid import arithmetic
+from msops._loops.frontends.hybrid import arithmetic, early
 from msops._loops.frontends.hybrid.indexing import element, part
 from msops._loops.frontends.hybrid.language import CASTS, INTRINSICS
 from msops._loops.frontends.hybrid.translation import Translation
@@ -26,7 +26,7 @@ def value_of(t: Translation, node: ast.expr) -> Value:
         case ast.Constant(value=bool() | int() | float() as number):
             return literal(number)
         case ast.Name():
-            return _named(t, node)
+            return early.read(t, node)
         case ast.Tuple(elts=elements):
             return tuple(value_of(t, element) for element in elements)
         case ast.Attribute(value=owner, attr=attribute):
@@ -52,18 +52,6 @@ def value_of(t: Translation, node: ast.expr) -> Value:
         case ast.Call(func=ast.Attribute(value=dtype), args=[arg]):
             return _converted(t, node, dtype, arg)
     raise AssertionError(f"check_grammar accepted {ast.dump(node)}")
-
-
-def _named(t: Translation, node: ast.Name) -> Value:
-    symbol = t.names.symbols[node]
-    if symbol not in t.values:
-        raise t.report.build_error(
-            node,
-            f"'{node.id}' is assigned only in a branch that is not taken here, or in another copy "
-            "of a loop's body",
-            "Assign it before.",
-        )
-    return t.values[symbol]
 
 
 def scalar(t: Translation, node: ast.expr) -> Expr:

@@ -21,7 +21,14 @@ from typing import Any
 from msops._loops.frontends.captured import as_constant
 from msops._loops.frontends.hybrid.helpers import Helper, called_helper, constant_of
 from msops._loops.frontends.hybrid.statement_forms import parameter_names
-from msops._loops.frontends.hybrid.syntax import copied, load, placed, read_names, store
+from msops._loops.frontends.hybrid.syntax import (
+    OwnNames,
+    copied,
+    load,
+    placed,
+    read_names,
+    store,
+)
 from msops._loops.frontends.reporting import Reporter
 
 MOST_STATEMENTS = 20_000
@@ -182,7 +189,8 @@ class Inliner:
             parameter: self._argument(helper, parameter, value, outside, before)
             for parameter, value in given.items()
         }
-        names |= {local: load(self.fresh(local)) for local in helper.locals if local not in names}
+        own = {local: self.fresh(local) for local in helper.locals if local not in names}
+        names |= {local: load(fresh) for local, fresh in own.items()}
         statements = [self._instance(statement, helper, names) for statement in helper.body]
         self.count += sum(1 for each in statements for _ in ast.walk(each))
         if self.count > MOST_STATEMENTS:
@@ -193,7 +201,7 @@ class Inliner:
                 "Call them in a loop, or fewer times.",
             )
         active, self.active = self.active, (*self.active, function)
-        before += self.body(statements, helper.outside)
+        before += [placed(OwnNames([*own.values()]), node), *self.body(statements, helper.outside)]
         value = None
         if helper.value is not None:
             value = self._expression(

@@ -9,6 +9,7 @@ from typing import Any
 
 from msops._loops.frontends.captured import as_constant
 from msops._loops.frontends.hybrid.calls import Rules
+from msops._loops.frontends.hybrid.early import check_types
 from msops._loops.frontends.hybrid.expressions import constant_value
 from msops._loops.frontends.hybrid.grammar import check_grammar
 from msops._loops.frontends.hybrid.helpers import defaults_of, outside_of
@@ -17,7 +18,7 @@ from msops._loops.frontends.hybrid.names import ResolvedNames, ScopedName, resol
 from msops._loops.frontends.hybrid.rewriting import rewrite
 from msops._loops.frontends.hybrid.statement_forms import parameter_names
 from msops._loops.frontends.hybrid.statements import run
-from msops._loops.frontends.hybrid.translation import RESERVED, Translation
+from msops._loops.frontends.hybrid.translation import RESERVED, Again, Known, Translation
 from msops._loops.frontends.hybrid.typing import Retype, Typing
 from msops._loops.frontends.hybrid.values import Value, WholeTensor
 from msops._loops.frontends.reporting import Reporter
@@ -56,12 +57,15 @@ class HybridKernel:
         """Translates it for shapes, dtypes and attribute values; see `LoopProgram.specialise`."""
         report = Reporter(who, self.source)
         arguments = self._arguments(report, inputs, attributes)
-        retyped: dict[ScopedName, Retype] = {}
+        known = Known()
+        known.keep(self.names, self.names.early)
         while True:
             try:
-                return self._translate(report, arguments, retyped)
+                return self._translate(report, arguments, known)
             except Retype as found:
-                retyped |= dict.fromkeys(found.symbols, found)
+                known.retyped |= dict.fromkeys(found.symbols, found)
+            except Again:
+                pass
 
     def _arguments(
         self,
@@ -98,18 +102,17 @@ class HybridKernel:
                 )
         return dict(zip(parameters, [*inputs, *(given[name] for name in constants)], strict=True))
 
-    def _translate(
-        self, report: Reporter, arguments: Mapping[str, Any], retyped: dict[ScopedName, Retype]
-    ) -> Kernel:
+    def _translate(self, report: Reporter, arguments: Mapping[str, Any], known: Known) -> Kernel:
         body = self.source.definition.body
         taken = Names(reserved=(*RESERVED, *arguments))
         dtypes = {each.dtype for each in arguments.values() if isinstance(each, Spec)}
         float_dtype = "float64" if "float64" in dtypes else "float32"
-        typing = Typing(report, frozenset(symbol.name for symbol in retyped), float_dtype)
-        t = Translation(self.names, report, typing, retyped, taken)
+        typing = Typing(report, frozenset(symbol.name for symbol in known.retyped), float_dtype)
+        t = Translation(self.names, report, typing, known, taken)
         t.values |= self._bindings(t, arguments)
         with t.block(self.names.blocks[id(body)]) as block:
             run(t, body)
+        check_types(t)
         parameters = tuple(
             Buffer(name, spec.shape, spec.dtype)
             for name, spec in arguments.items()
@@ -120,7 +123,7 @@ class HybridKernel:
             parameters,
             tuple(self._result(t, symbol) for symbol in self.names.results),
             tuple(t.buffers),
-            keep_values(block.finish(), t.scalars, report),
+            keep_values(t, block.finish()),
             location=report.source.location(self.source.definition),
             notes=tuple(t.typing.notes),
         )

@@ -16,7 +16,7 @@ Body = Callable[[], tuple[Stmt, ...]]
 def forget_names(t: Translation, node: ast.For) -> None:
     """Makes the names of a body unbound, for another translation of it."""
     path = t.names.blocks[id(node.body)]
-    for symbol in [inner for inner in t.values if inner.scope[: len(path)] == path]:
+    for symbol in [inner for inner in t.values if t.home(inner)[: len(path)] == path]:
         del t.values[symbol]
 
 

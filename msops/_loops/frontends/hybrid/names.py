@@ -3,7 +3,8 @@
 As in AKG the first assignment of a name declares it, for the rest of the enclosing loop's or
 function's body; an if opens no scope. A name whose scope has ended may be declared again, which
 is an error in MindSpore. Numbers and tuples from outside the function are captured; that is an
-error there, too.
+error there, too. So is a scalar that a loop reads above its first assignment, and that has a value
+of an earlier iteration: it is declared where it is read.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 
 from msops._loops.frontends.hybrid.calls import Rules, is_declaration
 from msops._loops.frontends.hybrid.statement_forms import parameter_names, returned_names
-from msops._loops.frontends.hybrid.syntax import EarlyName
+from msops._loops.frontends.hybrid.syntax import EarlyName, OwnNames
 from msops._loops.frontends.reporting import Reporter
 
 Path: TypeAlias = tuple[int, ...]
@@ -35,6 +36,7 @@ class ScopedName:
       kind: what it is.
       scope: the loop's or function's body it lives in.
       home: the smallest block that holds every use.
+      frame: the block in which the function that it belongs to starts.
       stores: how often it is assigned.
       is_result: it holds what a helper returns, which each way through the helper assigns.
     """
@@ -43,6 +45,7 @@ class ScopedName:
     kind: NameKind
     scope: Path = ()
     home: Path = ()
+    frame: Path = ()
     stores: int = 0
     is_result: bool = False
 
@@ -55,11 +58,17 @@ class ResolvedNames:
       symbols: by the name's node; for a loop's variable the node of the target.
       blocks: the path of each body, by the id of its list of statements.
       results: the symbols returned.
+      early: the scalars that a loop reads above their first assignment.
     """
 
     symbols: Mapping[ast.Name, ScopedName]
     blocks: Mapping[int, Path]
     results: tuple[ScopedName, ...]
+    early: tuple[ScopedName, ...]
+
+    def namesakes(self, symbol: ScopedName) -> list[ScopedName]:
+        """Returns the symbols of a name in all scopes, which are one variable in Python."""
+        return [each for each in self.symbols.values() if each.name == symbol.name]
 
 
 def resolve_names(
@@ -90,6 +99,17 @@ def _assigned_names(definition: ast.FunctionDef) -> set[str]:
     }
 
 
+def _assigned_scalars(body: list[ast.stmt]) -> set[str]:
+    """Returns the names that statements assign a value to, those of loops' variables left out."""
+    found: set[str] = set()
+    for node in (part for statement in body for part in ast.walk(statement)):
+        match node:
+            case ast.Assign(targets=[target], value=value) if not is_declaration(value):
+                parts = target.elts if isinstance(target, ast.Tuple) else [target]
+                found |= {part.id for part in parts if isinstance(part, ast.Name)}
+    return found
+
+
 @dataclass
 class _Resolver:
     report: Reporter
@@ -101,6 +121,10 @@ class _Resolver:
     # The latest symbol of each name, and the loop variables in sight.
     latest: dict[str, ScopedName] = field(default_factory=dict)
     loops: dict[str, ScopedName] = field(default_factory=dict)
+    # The loops around a statement: the path of each body, and the scalars that it assigns.
+    assigned: list[tuple[Path, set[str]]] = field(default_factory=list)
+    frames: dict[str, Path] = field(default_factory=dict)
+    early: list[ScopedName] = field(default_factory=list)
     scope: Path = ()
     path: Path = ()
     outermost: Path = ()
@@ -111,7 +135,7 @@ class _Resolver:
         self.block(definition.body, opens_scope=True)
         self.outermost = self.blocks[id(definition.body)]
         results = self.results(definition, dialect)
-        return ResolvedNames(self.symbols, self.blocks, results)
+        return ResolvedNames(self.symbols, self.blocks, results, tuple(self.early))
 
     def block(self, body: list[ast.stmt], opens_scope: bool) -> None:
         outside = self.path, self.scope
@@ -146,8 +170,9 @@ class _Resolver:
                 self.reads(test)
             case EarlyName(targets=targets):
                 for target in targets:
-                    symbol = ScopedName(target.id, "scalar", self.scope, self.path, is_result=True)
-                    self.latest[target.id] = symbol
+                    self.declared(target.id, "scalar", self.scope, self.path).is_result = True
+            case OwnNames(names=names):
+                self.frames |= dict.fromkeys(names, self.path)
             case ast.Return(value=ast.expr() as value):
                 self.reads(value)
 
@@ -159,7 +184,9 @@ class _Resolver:
         if self.visible(target.id):
             raise self.overwritten(target, f"'{target.id}' is in use: give the loop another name.")
         self.symbols[target] = self.loops[target.id] = ScopedName(target.id, "loop")
+        self.assigned.append(((*self.path, len(self.blocks)), _assigned_scalars(body)))
         self.block(body, opens_scope=True)
+        self.assigned.pop()
         del self.loops[target.id]
 
     def store(self, target: ast.expr, value: ast.expr | None) -> None:
@@ -182,8 +209,7 @@ class _Resolver:
                 assert isinstance(value, ast.Call)
                 is_output = ast.unparse(value.func) == "output_tensor"
                 kind = "output" if is_output else "temporary"
-            symbol = ScopedName(target.id, kind, self.scope, self.path)
-            self.latest[target.id] = symbol
+            symbol = self.declared(target.id, kind, self.scope, self.path)
         elif symbol.kind == "parameter":
             raise self.report.value_error(
                 target,
@@ -234,7 +260,7 @@ class _Resolver:
 
     def read(self, node: ast.Name) -> ScopedName:
         name = node.id
-        symbol = self.loops.get(name) or self.visible(name)
+        symbol = self.loops.get(name) or self.visible(name) or self.of_an_earlier_iteration(name)
         if symbol is None and name in self.latest:
             raise self.report.value_error(
                 node,
@@ -249,11 +275,20 @@ class _Resolver:
         self.use(node, symbol)
         return symbol
 
+    def of_an_earlier_iteration(self, name: str) -> ScopedName | None:
+        """Declares a name that the innermost loop with an assignment of it has further down."""
+        scope = next((path for path, names in reversed(self.assigned) if name in names), None)
+        if scope is None:
+            return None
+        last = self.latest.get(name)
+        if last is not None and last.scope[: len(scope)] == scope:
+            return None  # A loop further up may have assigned it in this iteration.
+        self.early.append(self.declared(name, "scalar", scope, scope))
+        return self.early[-1]
+
     def undeclared(self, node: ast.Name) -> Exception:
         name = node.id
         problem, remedy = f"an undeclared variable: {name}", "Assign it before it is read."
-        if name in self.local_names and self.loops:
-            remedy = "Assign it before the loop: the first iteration has none of an earlier one."
         if name not in self.local_names:
             remedy = (
                 "Assign it first, or declare a result by output_tensor. From outside, a kernel "
@@ -278,6 +313,11 @@ class _Resolver:
         symbol = self.latest.get(name)
         if symbol is None or self.path[: len(symbol.scope)] != symbol.scope:
             return None
+        return symbol
+
+    def declared(self, name: str, kind: NameKind, scope: Path, home: Path) -> ScopedName:
+        frame = self.frames.get(name, self.path[:1])
+        symbol = self.latest[name] = ScopedName(name, kind, scope, home, frame)
         return symbol
 
     def use(self, node: ast.Name, symbol: ScopedName) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from msops._loops.frontends.hybrid import arithmetic
+from msops._loops.frontends.hybrid import arithmetic, early
 from msops._loops.frontends.hybrid.calls import is_declaration, row_of
 from msops._loops.frontends.hybrid.expressions import (
     as_scalar,
@@ -37,7 +37,7 @@ from msops._loops.ir.walk import expressions, loads
 def run(t: Translation, statements: list[ast.stmt]) -> None:
     """Translates statements into the innermost block."""
     for statement in statements:
-        _statement(t, statement)
+        early.attempt(t, statement, _statement, _block)
 
 
 def _statement(t: Translation, node: ast.stmt) -> None:
@@ -95,10 +95,11 @@ def _assign_name(
     t: Translation, node: ast.stmt, target: ast.Name, value: Value, source: ast.expr
 ) -> None:
     """Assigns a scalar: a name for a value if that is all it takes, else a buffer of shape ()."""
-    symbol = t.names.symbols[target]
+    symbol = t.symbol(target)
     bound = t.values.get(symbol)
     if bound is None:
-        if symbol.stores == 1 and t.is_unconditional(symbol) and _stays_equal(value):
+        is_one = symbol.stores == 1 and symbol not in t.known.kept
+        if is_one and t.is_unconditional(symbol) and _stays_equal(value):
             t.values[symbol] = value
             return
         if isinstance(value, (str, tuple)):
@@ -137,17 +138,12 @@ def _stays_equal(value: Value) -> bool:
 def _declare_scalar(
     t: Translation, symbol: ScopedName, value: Expr, node: ast.stmt, source: ast.expr
 ) -> WholeTensor:
-    found = t.retyped.get(symbol)
-    buffer = Buffer(t.fresh(symbol.name), (), found.dtype if found else value.dtype)
+    found = t.known.retyped.get(symbol)
     is_constant = is_literal(value) and not _is_conversion(source)
-    is_final = found is not None and found.is_final
-    if not is_final and (is_constant or t.typing.untyped_symbols(value)):
-        t.typing.untyped[buffer.name] = frozenset([symbol])
-    t.declare(symbol, buffer, node)
-    if not symbol.is_result:
-        t.scalars[buffer.name] = symbol.name
-    tensor = t.values[symbol] = WholeTensor(buffer)
-    return tensor
+    is_untyped = is_constant or bool(t.typing.untyped_symbols(value))
+    if found is None:
+        return t.declare_scalar(symbol, value.dtype, is_untyped, node)
+    return t.declare_scalar(symbol, found.dtype, is_untyped and not found.is_final, node)
 
 
 def _is_conversion(node: ast.expr) -> bool:
@@ -197,7 +193,7 @@ def _update(t: Translation, node: ast.AugAssign) -> None:
         tensor = _stored_tensor(t, node.target)
         indices = indices_of(t, node.target, tensor)
     else:
-        bound = t.values[t.names.symbols[_name(node.target)]]
+        bound = early.read(t, _name(node.target))
         assert isinstance(bound, WholeTensor)
         tensor, indices = bound, ()
     buffer = tensor.buffer
@@ -268,7 +264,7 @@ def _assert(t: Translation, node: ast.Assert) -> None:
 
 
 def _declare_tensor(t: Translation, target: ast.Name, call: ast.Call) -> None:
-    symbol = t.names.symbols[target]
+    symbol = t.symbol(target)
     shape = _shape(t, call.args[0])
     dtype = _dtype(t, call.args[1]) if len(call.args) > 1 else "float32"
     if len(call.args) > 2 and value_of(t, call.args[2]) not in SCOPES:

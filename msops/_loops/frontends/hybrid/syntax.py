@@ -26,6 +26,17 @@ class EarlyName(ast.stmt):
         self.targets = targets
 
 
+class OwnNames(ast.stmt):
+    """The names of a helper's call, none of which has a value yet, not even of an earlier call."""
+
+    _fields = ("names",)
+    names: list[str]
+
+    def __init__(self, names: list[str]):
+        super().__init__()
+        self.names = names
+
+
 def copied(
     node: N,
     replace: Replace | None = None,
