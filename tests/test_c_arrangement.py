@@ -967,6 +967,20 @@ def test_loops_are_split_where_they_write_what_the_others_read() -> None:
             .replace("i in 1 .. 5", "i in (k + 1) .. 5"),
             id="only what is after the pivot",
         ),
+        pytest.param(
+            """kernel squared(d: float32[9, 9], x: float32[9, 9]) -> (d_x) {
+  buffer d_x: float32[9, 9]
+  serial i in 0 .. 9 {
+    serial j in 0 .. 9 {
+      serial k in 0 .. 9 {
+        d_x[k, i] = d_x[k, i] + (d[i, j] * x[k, j])
+        d_x[k, j] = d_x[k, j] + (d[i, j] * x[k, i])
+      }
+    }
+  }
+}""",
+            id="sums of an array, whose order is free",
+        ),
     ],
 )
 def test_loops_that_need_not_pass_a_pivot_stay(text: str) -> None:

@@ -12,12 +12,16 @@ compilers call this index set splitting (M. Griebl, P. Feautrier, C. Lengauer, I
 
 from __future__ import annotations
 
+from collections import Counter
+
+from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import For, Kernel, Load, Stmt, Store, Var
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
+    loads_in,
     rewrite_inner_loops,
     rewrite_loops,
     statements,
@@ -61,16 +65,31 @@ def _pivot(loop: For, scope: Scope) -> Var | None:
         if index == Var(loop.var)
     }
     candidates = (
-        index
+        (index, load.buffer)
         for load in accesses
         if isinstance(load, Load)
         for axis, index in enumerate(load.indices)
         if (load.buffer, axis) in written
     )
-    for index in candidates:
-        if isinstance(index, Var) and index.name != loop.var and _is_passed(index, loop, scope):
+    for index, name in candidates:
+        if not isinstance(index, Var) or index.name == loop.var:
+            continue
+        if _is_passed(index, loop, scope) and name not in _sums(loop):
             return index
     return None
+
+
+def _sums(loop: For) -> set[str]:
+    """Returns the buffers that a loop only updates, all by one operation: in any order."""
+    stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
+    ops: dict[str, set[str]] = {store.buffer: set() for store in stores}
+    for store in stores:
+        update = update_of(store)
+        ops[store.buffer].add(update.op if update else "")
+    read = Counter(load.buffer for load in loads_in(loop.body))
+    stored = Counter(store.buffer for store in stores)
+    return {name for name, own in ops.items() if len(own) == 1 and own != {""}
+            and read[name] == stored[name]}  # fmt: skip
 
 
 def _is_passed(pivot: Var, loop: For, scope: Scope) -> bool:
