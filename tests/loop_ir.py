@@ -161,7 +161,7 @@ from msops._loops.to_c.materialise.invariants import compute_invariants_once
 from msops._loops.to_c.materialise.repeats import compute_repeats_once
 from msops._loops.to_c.materialise.tables import tabulate_values
 from msops._loops.to_c.materialise.transposing import transpose_factors
-from msops._loops.to_c.materialise.workspaces import localise_temporaries, place_locals
+from msops._loops.to_c.materialise.workspaces import place_arrays
 from msops._loops.to_c.order import triangles as c_triangles
 from msops._loops.to_c.order.eliminating import update_later_elements
 from msops._loops.to_c.order.grouping import group_terms
@@ -346,7 +346,6 @@ __all__ = [
     "kept",
     "kernel_text",
     "loads",
-    "localise_temporaries",
     "lower_tvm",
     "make_indices_explicit",
     "map_bodies",
@@ -369,7 +368,7 @@ __all__ = [
     "partition_rows",
     "partition_windows",
     "pipeline",
-    "place_locals",
+    "place_arrays",
     "privatise",
     "put_diagonals_in_lanes",
     "put_rows_in_lanes",

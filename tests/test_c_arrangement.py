@@ -24,13 +24,12 @@ from loop_ir import (
     interpret,
     jam_serial_loops,
     kernel_text,
-    localise_temporaries,
     mark_loops,
     mark_vectors,
     move_parallel_loops_out,
     parse_kernel,
     partial_sums,
-    place_locals,
+    place_arrays,
     put_diagonals_in_lanes,
     put_rows_in_lanes,
     separate_rows,
@@ -2488,10 +2487,7 @@ def test_large_locals_are_in_workspaces_and_small_temporaries_on_the_stack() -> 
         }"""
     )
 
-    def place(kernel: Kernel) -> Kernel:
-        return localise_temporaries(place_locals(kernel, 4096))
-
-    assert body_of(arranged(place, kernel)) == textwrap.dedent(
+    assert body_of(arranged(place_arrays, kernel)) == textwrap.dedent(
         """\
         buffer b: float32[3]
         buffer large: float32[2049]

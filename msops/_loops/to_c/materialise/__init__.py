@@ -23,8 +23,6 @@ functions_ahead.py  functions that loops without vectors call, in vectors
 workspaces.py       arrays on the stack or in workspaces
 """
 
-from functools import partial
-
 from msops._loops.passes.forward_locals import forward_terms
 from msops._loops.to_c.materialise.alternating import alternate_arrays
 from msops._loops.to_c.materialise.columns import sum_columns
@@ -34,11 +32,7 @@ from msops._loops.to_c.materialise.invariants import compute_invariants_once
 from msops._loops.to_c.materialise.repeats import compute_repeats_once
 from msops._loops.to_c.materialise.tables import tabulate_values
 from msops._loops.to_c.materialise.transposing import transpose_factors
-from msops._loops.to_c.materialise.workspaces import (
-    LOCAL_BYTES,
-    localise_temporaries,
-    place_locals,
-)
+from msops._loops.to_c.materialise.workspaces import place_arrays
 
 VALUES = (
     ("alternate arrays", alternate_arrays),
@@ -54,7 +48,6 @@ VALUES = (
 BUFFERS = (
     ("fuse rows", fuse_rows),
     ("compute functions ahead", compute_functions_ahead),
-    ("place locals", partial(place_locals, most_bytes=LOCAL_BYTES)),
-    ("localise temporaries", localise_temporaries),
+    ("place arrays", place_arrays),
 )
 """Of what loops in their final order hand on, and where arrays are."""

@@ -7,7 +7,7 @@
     }                                            }
                                                }
 
-Small temporaries of the whole kernel become locals around its body.
+As many of the smallest temporaries of the whole kernel as fit become locals around its body.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from msops._loops.ir.nodes import Kernel, Local, Stmt
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import rewrite_statements, with_body, with_parts
 
-LOCAL_BYTES = 4096
+_LOCAL_BYTES = 4096
 """Bytes of the largest array that a loop keeps on the stack; each level of loops may have some."""
 _TEMPORARIES_BYTES = 8192
 """Bytes of the stack that all temporaries around the body of a kernel may take together."""
@@ -34,8 +34,9 @@ def place_locals(kernel: Kernel, most_bytes: int) -> Kernel:
     return with_body(kernel, rewrite_statements(kernel.body, placed, Local))
 
 
-def localise_temporaries(kernel: Kernel) -> Kernel:
-    """Returns the kernel with as many of its smallest temporaries as fit as locals of its body."""
+def place_arrays(kernel: Kernel) -> Kernel:
+    """Returns the kernel with its large local arrays in workspaces, small temporaries as locals."""
+    kernel = place_locals(kernel, _LOCAL_BYTES)
     temporaries = [buffer for buffer in kernel.buffers if buffer.name not in kernel.results]
     small, left = set(), _TEMPORARIES_BYTES
     for buffer in sorted(temporaries, key=size_bytes):
