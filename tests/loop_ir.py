@@ -111,7 +111,6 @@ from msops._loops.passes.forward_locals import (
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.nest_flat_loops import nest_flat_loops
 from msops._loops.passes.privatise import privatise
-from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.passes.split_at_pivots import split_at_pivots
@@ -386,7 +385,6 @@ __all__ = [
     "separate_rows",
     "share_among_threads",
     "share_extremes",
-    "shrink_locals",
     "simplified",
     "simplify",
     "sink_parallel_loops",

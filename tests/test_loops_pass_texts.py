@@ -30,7 +30,6 @@ from loop_ir import (
     privatise,
     reverse,
     rewrite_conditional_reductions,
-    shrink_locals,
     simplify,
     verify,
 )
@@ -388,9 +387,9 @@ def test_privatise() -> None:
         ("i + 1", "t[i + 1]"),
     ],
 )
-def test_shrink_locals(index: str, shrunk: str) -> None:
+def test_a_local_has_the_axes_that_it_needs(index: str, shrunk: str) -> None:
     got = changed(
-        shrink_locals,
+        privatise,
         f"""
         serial i in 0 .. 8 {{
           local t: float32[8] {{
@@ -405,9 +404,9 @@ def test_shrink_locals(index: str, shrunk: str) -> None:
     assert ("local t: float32[] {" in got) == (shrunk == "t[]")
 
 
-def test_shrink_locals_keeps_the_axes_of_inner_loops() -> None:
+def test_axes_of_inner_loops_stay() -> None:
     got = changed(
-        shrink_locals,
+        privatise,
         """
         serial i in 0 .. 8 {
           local t: float32[8, 8] {

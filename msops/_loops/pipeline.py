@@ -40,7 +40,6 @@ from msops._loops.passes.forward_locals import (
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.plain_indices import make_indices_plain
 from msops._loops.passes.privatise import privatise
-from msops._loops.passes.shrink_locals import shrink_locals
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.passes.split_running_maxima import split_running_maxima
@@ -75,7 +74,6 @@ PASSES_COMMON: Passes = (
     ("simplify", simplify),
     ("make indices plain", make_indices_plain),
     ("privatise", privatise),
-    ("shrink locals", shrink_locals),
     ("split at pivots", split_at_pivots),
 )
 """The first passes of every kernel."""

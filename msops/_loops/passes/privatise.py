@@ -8,17 +8,29 @@
       ...                                       ...
 
 Each element read must have been written in the same iteration. Iterations then do not share memory,
-and the loop may be parallel.
+and the loop may be parallel. Dimensions in which each iteration uses one element only are dropped:
+an author's temporary of one element per iteration becomes a variable.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import itertools
+from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt
-from msops._loops.ir.walk import accesses_of, rewrite_statements, visit, with_parts
+from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Local, Stmt
+from msops._loops.ir.ranges import Ranges, is_within, range_of
+from msops._loops.ir.walk import (
+    accesses_in,
+    accesses_of,
+    loads,
+    rewrite_statements,
+    variables,
+    visit,
+    with_parts,
+)
+from msops._loops.passes.axes import keep_axes
 
 if TYPE_CHECKING:
     from msops._loops.analysis.polyhedral.flow import Flow
@@ -26,6 +38,11 @@ if TYPE_CHECKING:
 
 def privatise(kernel: Kernel) -> Kernel:
     """Returns the kernel with temporaries as locals of the innermost loops they can live in."""
+    return _with_fewest_axes(_moved(kernel))
+
+
+def _moved(kernel: Kernel) -> Kernel:
+    """Returns the kernel with temporaries in these loops, as large as they were."""
     # Dependences take longer than all else here.
     if not _has_lower_homes(kernel):
         return kernel
@@ -94,3 +111,32 @@ def _innermost_loop(flow: Flow) -> str | None:
         if flow.is_covered(together=depth):
             return loops[depth - 1]
     return None
+
+
+def _with_fewest_axes(kernel: Kernel) -> Kernel:
+    """Returns the kernel with locals of the dimensions they need."""
+    used: dict[str, set[tuple[Expr, ...]]] = defaultdict(set)
+    for access in accesses_in(kernel.body):
+        used[access.buffer].add(access.indices)
+    kept = {
+        stmt.buffer.name: [
+            axis
+            for axis, size in enumerate(stmt.buffer.shape)
+            if not _is_one_element(
+                {indices[axis] for indices in used[stmt.buffer.name]}, size, scope.ranges
+            )
+        ]
+        for stmt, scope in visit(kernel)
+        if isinstance(stmt, Local)
+    }
+    return keep_axes(kernel, kept)
+
+
+def _is_one_element(indices: set[Expr], size: int, ranges: Ranges) -> bool:
+    """Returns whether an index is the same, and in range, wherever a local is used."""
+    if len(indices) != 1:
+        return False
+    (index,) = indices
+    # What is read from memory may change, and other variables are those of loops inside.
+    is_fixed = variables(index) <= set(ranges) and not loads(index)
+    return is_fixed and is_within(range_of(index, ranges), (0, size - 1))
