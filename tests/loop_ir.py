@@ -133,7 +133,6 @@ from msops._loops.specialisation import Specialisation, Stages
 from msops._loops.to_c import CSource, c_source
 from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c.clean.carrying import carry_elements
-from msops._loops.to_c.clean.early_ends import mark_early_ends
 from msops._loops.to_c.clean.fresh_results import write_fresh_results
 from msops._loops.to_c.clean.merging import merge_branches
 from msops._loops.to_c.clean.reductions import sum_in_variables
@@ -349,7 +348,6 @@ __all__ = [
     "make_indices_explicit",
     "map_bodies",
     "map_operands",
-    "mark_early_ends",
     "mark_grids",
     "mark_loops",
     "mark_vectors",

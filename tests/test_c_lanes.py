@@ -217,7 +217,6 @@ serial k in 0 .. 9 {
     # A compiler finds no vectors where flags have one byte and numbers eight.
     text = kernel_text(run_passes(rows(step, trips=40), PASSES_TO_C))
     assert "local stopped: int32[32] {" in text
-    assert "serial k in 0 .. 40 @ends_early {" in text
 
 
 def test_rows_of_which_every_step_picks_an_element_stay() -> None:

@@ -75,10 +75,6 @@ EXAMPLE = """kernel example(a: float32[4, 8], idx: int64[4]) -> (s, a) {
       parallel point in 0 .. 5000 @grid {
       }
     }
-    serial walk in 0 .. 4 @ends_early {
-      if (s[i] < 4.0:float32) {
-      }
-    }
     if (s[i] < 5.0:float32) @usual {
     } else {
       s[i] = 0.0:float32
@@ -420,7 +416,6 @@ FAULTS: dict[str, list[Kernel]] = {
     "a loop's vector is a known one": [kernel(loop(vector="fast"))],
     "a loop in vectors is an innermost one": [kernel(loop(body=(loop("j"),), vector="simd"))],
     "a loop of a grid is parallel": [kernel(loop(in_grid=True))],
-    "a loop that ends early is one branch": [kernel(loop(ends_early=True))],
     "the condition of an if is a bool": [with_condition(ZERO)],
     "a local's storage is a known one": [
         kernel(Local(Buffer("t", (), "int8"), (), storage="heap")),  # type: ignore[arg-type]

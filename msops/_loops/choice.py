@@ -27,6 +27,7 @@ from typing import Literal
 
 from msops._base.explanation import show_seconds
 from msops._loops.analysis.costs import CACHE_BYTES
+from msops._loops.analysis.early_ends import ends_early
 from msops._loops.ir.nodes import For, Kernel
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import statements
@@ -146,7 +147,7 @@ def estimate(raised: Kernel, steps: tuple[Step, ...], native: float, arranged: K
         xla=SECONDS_PER_CALL + raised_seconds(raised, steps),
         native=SECONDS_PER_CALL + SECONDS_PER_NATIVE_CALL + native,
         fusion=0.0 if is_order_bound(steps) else fusion_seconds(raised),
-        may_end_early=any(loop.ends_early for loop in loops),
+        may_end_early=any(map(ends_early, loops)),
     )
 
 

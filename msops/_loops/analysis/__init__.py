@@ -3,6 +3,7 @@
 affine.py    sums of multiples of expressions
 conditions.py  what a condition says of loop variables
 bounds.py    accesses that are or may be out of range
+early_ends.py  loops that are left once their condition is false
 unwritten.py  reads of what nothing has written
 kinds.py     which loops may run in any order
 updates.py   statements that update an element

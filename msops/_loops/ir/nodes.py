@@ -203,8 +203,6 @@ class For(KeepsFacts):
         to C sets it, see `to_c.vectors` and `to_c.registers`.
       in_grid: whether the loop's iterations, or their pairs with those of the loops around, are
         shared out to the threads of a launch. A pass to CUDA sets it, see `to_cuda.grid`.
-      ends_early: whether no iteration does anything once the condition of the branch that is the
-        loop's body is false. A pass sets it, see `to_c.early_ends`.
     """
 
     var: str
@@ -217,7 +215,6 @@ class For(KeepsFacts):
     grain: int = 0
     vector: VectorForm = ""
     in_grid: bool = False
-    ends_early: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@
 
 - A loop starts with its kind; ``@word`` is the author's keyword, ``@threads(16)`` its grain,
   ``@vector(simd)`` the form of one that runs in vectors, ``@grid`` that the threads of a launch
-  run it, ``@ends_early`` that it is left once its condition is false.
+  run it.
   ``local t: float32[] { ... }`` is `Local`, ``if (c) { ... } else { ... }`` is `If`;
   its ``@usual`` says that only wrong data get to the other branch.
 - Every operation has parentheses, so there are no precedences; `pow`, `min`, `max`,
@@ -90,7 +90,6 @@ def _marks(loop: For) -> str:
     marks += [f"threads({loop.grain})"] if loop.grain else []
     marks += [f"vector({loop.vector})"] if loop.vector else []
     marks += ["grid"] if loop.in_grid else []
-    marks += ["ends_early"] if loop.ends_early else []
     return "".join(f" @{mark}" for mark in marks)
 
 

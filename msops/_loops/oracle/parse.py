@@ -220,8 +220,6 @@ class _Parser(Reader):
                 self.expect(")")
             elif self.accept("grid"):
                 marks["in_grid"] = True
-            elif self.accept("ends_early"):
-                marks["ends_early"] = True
             else:
                 marks["hint"] = self._one_of(_HINTS)
         location = self.since(first)

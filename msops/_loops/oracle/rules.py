@@ -119,11 +119,6 @@ def _call_dtype(call: FunctionCall) -> str:
     return "bool" if FUNCTIONS[call.function].to_bool else call.args[0].dtype
 
 
-def _may_end_early(loop: For) -> bool:
-    is_branch = len(loop.body) == 1 and isinstance(loop.body[0], If) and not loop.body[0].otherwise
-    return not loop.ends_early or (loop.kind == "serial" and is_branch)
-
-
 def _may_be_a_vector(loop: For) -> bool:
     return not loop.vector or is_innermost(loop)
 
@@ -194,7 +189,6 @@ RULES: dict[type, tuple[Rule, ...]] = {
         Rule("a loop's vector is a known one", lambda t, s: t.vector in get_args(VectorForm)),
         Rule("a loop in vectors is an innermost one", lambda t, s: _may_be_a_vector(t)),
         Rule("a loop of a grid is parallel", lambda t, s: not t.in_grid or t.kind == "parallel"),
-        Rule("a loop that ends early is one branch", lambda t, s: _may_end_early(t)),
     ),
     If: (Rule("the condition of an if is a bool", lambda t, s: t.condition.dtype == "bool"),),
     Local: (

@@ -12,11 +12,9 @@ fresh_results.py  parameters that are read as given, instead of copies of them
 merging.py        one store of a chosen value instead of a store in each branch
 carrying.py       elements that one iteration hands to the next, in variables
 reductions.py     sums of innermost reductions, in variables
-early_ends.py     loops that are left once their condition is false
 """
 
 from msops._loops.to_c.clean.carrying import carry_elements
-from msops._loops.to_c.clean.early_ends import mark_early_ends
 from msops._loops.to_c.clean.fresh_results import write_fresh_results
 from msops._loops.to_c.clean.merging import merge_branches
 from msops._loops.to_c.clean.reductions import sum_in_variables
@@ -30,6 +28,5 @@ STATEMENTS = (("write fresh results", write_fresh_results), *IN_PLACE)
 ELEMENTS = (
     ("carry elements", carry_elements),
     ("sum in variables", sum_in_variables),
-    ("mark early ends", mark_early_ends),
 )
-"""Of elements that loops read again, and of what ends a loop."""
+"""Of elements that loops read again."""

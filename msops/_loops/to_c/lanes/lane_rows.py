@@ -24,6 +24,7 @@ import math
 from collections.abc import Sequence, Set
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
+from msops._loops.analysis.early_ends import conditions_to_go_on
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import For, If, Kernel, Load, Local, Stmt, Store
 from msops._loops.ir.ranges import Ranges, loop_range
@@ -42,7 +43,6 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.clean.early_ends import conditions_to_go_on
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32, sum_in_variables
 from msops._loops.to_c.facts.blocks import can_swap, is_alike
 from msops._loops.to_c.facts.strides import stride

@@ -18,6 +18,7 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from msops._loops.analysis.costs import mean_trips
+from msops._loops.analysis.early_ends import conditions_to_go_on
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Local, Stmt, Store, Var
@@ -35,7 +36,6 @@ from msops._loops.ir.walk import (
     statements,
     stored_in,
 )
-from msops._loops.to_c.clean.early_ends import conditions_to_go_on
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.facts.blocks import can_swap, is_alike
 from msops._loops.to_c.facts.strides import stride

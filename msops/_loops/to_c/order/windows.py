@@ -17,6 +17,7 @@ from __future__ import annotations
 import dataclasses
 
 from msops._loops.analysis.costs import fixed_span, mean_trips
+from msops._loops.analysis.early_ends import ends_early
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     Buffer,
@@ -46,7 +47,6 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
-from msops._loops.to_c.clean.early_ends import ends_early
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.order.products import products_of
 from msops._loops.to_c.order.sinking import sunk

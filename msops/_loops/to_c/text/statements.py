@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
+from msops._loops.analysis.early_ends import ends_early
 from msops._loops.ir.nodes import Buffer, For, If, Local, Stmt, Store
 from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.walk import loads
@@ -106,7 +107,7 @@ class Statements:
         """Returns the lines inside a loop, where the range of its variable is known."""
         self.values.ranges[stmt.var] = loop_range(stmt, self.values.ranges)
         lines = self.block(stmt.body)
-        return [*lines[:-1], "} else break;"] if stmt.ends_early else lines
+        return [*lines[:-1], "} else break;"] if ends_early(stmt) else lines
 
     def local(self, stmt: Local) -> list[str]:
         """Returns a block with a variable or array of its own."""
