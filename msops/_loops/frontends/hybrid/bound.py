@@ -50,14 +50,26 @@ from msops._loops.ir.walk import (
 )
 
 FOLLOWED = 3
-"""How many iterations of a loop are followed one by one: `i > 1` holds from the third one on."""
+"""How many iterations of a loop are followed one by one: `i > 1` holds from the third one on.
+
+In each loop inside it is one less, but at least one, so that deep nests end soon.
+"""
 
 
-def unbound_reads(body: tuple[Stmt, ...], name: str) -> list[Load]:
-    """Returns the reads of a local scalar that may come before every store to it."""
+def unbound_read(body: tuple[Stmt, ...], name: str) -> Load | None:
+    """Returns a read of a local scalar that may come before every store to it."""
     walk = _Walk(name, frozenset(_conditions_of_reads(body, name)))
-    walk.run(body, _State())
-    return walk.missing
+    try:
+        walk.run(body, _State())
+    except _Unbound as found:
+        return found.read
+    return None
+
+
+class _Unbound(Exception):
+    def __init__(self, read: Load):
+        super().__init__()
+        self.read = read
 
 
 def _conditions_of_reads(body: tuple[Stmt, ...], name: str) -> Iterator[Expr]:
@@ -201,7 +213,7 @@ def _joined(one: _State, other: _State, conditions: Iterable[Expr] = ()) -> _Sta
 class _Walk:
     name: str
     conditions: frozenset[Expr]
-    missing: list[Load] = field(default_factory=list)
+    depth: int = 0
 
     def run(self, body: tuple[Stmt, ...], state: _State) -> _State:
         for place, stmt in enumerate(body):
@@ -217,7 +229,7 @@ class _Walk:
     def reads(self, expr: Expr, state: _State) -> None:
         for load, conditions in guarded_loads(expr, ()):
             if load.buffer == self.name and not state.under(*conditions).is_bound:
-                self.missing.append(load)
+                raise _Unbound(load)
 
     def step(self, stmt: Stmt, state: _State) -> _State:
         match stmt:
@@ -235,7 +247,10 @@ class _Walk:
             case If():
                 return self.branch(stmt, state)
             case For():
-                return self.loop(stmt, state)
+                self.depth += 1
+                after = self.loop(stmt, state)
+                self.depth -= 1
+                return after
         return state
 
     def branch(self, stmt: If, state: _State) -> _State:
@@ -257,7 +272,7 @@ class _Walk:
         # What holds after each number of iterations; None is any greater one.
         after: dict[int | None, _State] = {0: state}
         entry = state
-        for done in range(1 if least is None else FOLLOWED):
+        for done in range(1 if least is None else max(1, FOLLOWED + 1 - self.depth)):
             if done == count or (done and entry.is_bound):
                 break
             value = begin if least is None else Const(least + done, begin.dtype)
@@ -272,11 +287,13 @@ class _Walk:
         return functools.reduce(joined, after.values())
 
     def later(self, stmt: For, entry: _State, changed: set[str]) -> _State:
-        """Returns what holds after any iteration that is not followed by itself."""
-        missing = list(self.missing)
+        """Returns what holds after any iteration that is not followed by itself.
+
+        At first as much is taken for granted as holds before. A read that finds no value even so
+        finds none with less.
+        """
         needed = frozenset(filter(entry.implies, self.conditions | entry.needed))
         while True:
-            self.missing = list(missing)
             start = dataclasses.replace(entry.storing(changed, {}), needed=needed)
             later = self.run(stmt.body, start).storing({stmt.var}, {})
             kept = frozenset(filter(later.implies, needed))

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import functools
 
-from msops._loops.frontends.hybrid.bound import unbound_reads
+from msops._loops.frontends.hybrid.bound import unbound_read
 from msops._loops.frontends.hybrid.names import ScopedName
 from msops._loops.frontends.hybrid.translation import Again, Translation
 from msops._loops.ir.nodes import Buffer, Local, Location, Stmt
@@ -50,7 +50,7 @@ def keep_values(t: Translation, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         symbol = t.scalars.get(name)
         if symbol in t.known.kept:
             body = _placed(t, body, name)
-        elif symbol is not None and unbound_reads((local,), name):
+        elif symbol is not None and unbound_read((local,), name):
             found.add(symbol)
     if found:
         t.known.keep(t.names, found)
@@ -68,11 +68,12 @@ def _placed(t: Translation, body: tuple[Stmt, ...], name: str) -> tuple[Stmt, ..
     symbol = t.scalars[name]
     for depth in range(_depth(local.body, name), -1, -1):
         new = rewrite_statements(body, functools.partial(_around, local.buffer, depth), Local)
-        missing = unbound_reads(new, name)
-        if not missing:
+        missing = unbound_read(new, name)
+        if missing is None:
             break
     else:
-        raise unbound(t, symbol, missing[0].location)
+        assert missing is not None
+        raise unbound(t, symbol, missing.location)
     if any(each.kind != "scalar" for each in t.names.namesakes(symbol)):
         raise t.report.build_error_at(
             local.location,
