@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import textwrap
 from collections.abc import Callable
 from typing import Any
 
@@ -385,9 +386,25 @@ def test_what_is_wrong_below_is_said() -> None:
     assert "prev = x[i] + i" in str(info.value)
 
 
-@pytest.mark.parametrize(
-    "part", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, 20))]
-)
+def test_a_deep_nest_is_decided_at_once() -> None:
+    """Following three iterations of each of 12 loops would take weeks."""
+    for guard in (" or ".join(f"i{n} > 0" for n in range(12)), "x[i0] > 0.0"):
+        text = f"if {guard}:\n    y[i0] = t\nt = x[i0]"
+        for n in reversed(range(12)):
+            text = f"for i{n} in range(3):\n{textwrap.indent(text, '    ')}"
+        text = textwrap.indent(f"y = output_tensor(x.shape, x.dtype)\n{text}\nreturn y", "    ")
+        func = define(f"def k(x):\n{text}\n")
+        if "or" in guard:
+            specialise(func, Spec((3,), "float32"))
+            continue
+        with pytest.raises(BuildError, match="may be read"):
+            specialise(func, Spec((3,), "float32"))
+
+
+PARTS = [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(40)]
+
+
+@pytest.mark.parametrize("part", PARTS)
 def test_random_programs_are_refused_or_have_the_value_of_python(part: int) -> None:
     """Of 250 programs about 65 have a value at each read; a few more have, and are refused."""
     found = collections.Counter[bool]()
