@@ -19,7 +19,6 @@ RECORD: dict[str, list[str]] = json.loads((BENCHMARKS / "results" / "passes.json
 # Passes with too few kernels, and the times that kernels take without them. They stay until
 # something general does the same.
 TOO_FEW = {
-    "make indices plain": "loops whose number has parts, stages of a Fourier transform",
     "version ragged rows": "attention with lengths per row",
     "alternate arrays": "gray_scott, 1.44",
     "gather from neighbours": "gradients of stencils: harris 2.65, diffusion 2.41",

@@ -70,7 +70,6 @@ Passes: TypeAlias = tuple[tuple[str, Pass], ...]
 PassStages: TypeAlias = tuple[tuple[str, Passes], ...]
 
 PASSES_COMMON: Passes = (
-    ("simplify", simplify),
     ("make indices plain", make_indices_plain),
     ("privatise", privatise),
     ("split at pivots", split_at_pivots),

@@ -1,8 +1,8 @@
 """Indices and the ends of loops become what analyses understand: sums of loop variables.
 
-What locals hold is put where it is read (forward_locals.py), a loop over the elements of several
-axes becomes nested loops (nest_flat_loops.py), and one whose strides are powers or parts of its
-variable is written out (write_out_stages.py).
+The kernel is simplified. What locals hold is put where it is read (forward_locals.py), a loop over
+the elements of several axes becomes nested loops (nest_flat_loops.py), and one whose strides are
+powers or parts of its variable is written out (write_out_stages.py).
 """
 
 from __future__ import annotations
@@ -15,12 +15,13 @@ from msops._loops.passes.write_out_stages import write_out_stages
 
 
 def make_indices_plain(kernel: Kernel, *, keeps_loops: bool = False) -> Kernel:
-    """Returns the kernel with plain indices.
+    """Returns the kernel simplified, with plain indices.
 
     Args:
       kernel: the kernel.
       keeps_loops: the loops stay those of the author, for messages.
     """
+    kernel = simplify(kernel)
     changed = forward_lengths(forward_indices(kernel))
     if not keeps_loops:
         changed = write_out_stages(nest_flat_loops(changed))
