@@ -169,7 +169,6 @@ from msops._loops.to_c.order.outwards import move_parallel_loops_out
 from msops._loops.to_c.order.products import tile_products
 from msops._loops.to_c.order.rejoining import rejoin_at_pivots
 from msops._loops.to_c.order.row_blocks import block_rows
-from msops._loops.to_c.order.separating import separate_rows
 from msops._loops.to_c.order.sharing import share_among_threads
 from msops._loops.to_c.order.sinking import sink_parallel_loops
 from msops._loops.to_c.order.tiling import tile_crossing_loops
@@ -380,7 +379,6 @@ __all__ = [
     "run_passes",
     "same_code",
     "scalars",
-    "separate_rows",
     "share_among_threads",
     "share_extremes",
     "simplified",

@@ -32,7 +32,6 @@ from loop_ir import (
     place_arrays,
     put_diagonals_in_lanes,
     put_rows_in_lanes,
-    separate_rows,
     share_among_threads,
     simplify,
     sink_parallel_loops,
@@ -2068,7 +2067,7 @@ def test_other_updates_stay(text: str) -> None:
 
 def test_rows_that_meet_are_never_taken_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-10)
-    got = body_of(arranged(separate_rows, parse_kernel(neighbours(64, 3))))
+    got = body_of(arranged(split_reductions, parse_kernel(neighbours(64, 3))))
     assert got.splitlines()[:3] == [
         "serial parity in 0 .. 2 {",
         "  parallel i_block in 0 .. 16 {",
@@ -2088,7 +2087,7 @@ def test_rows_of_a_window_are_beside_their_own(monkeypatch: pytest.MonkeyPatch) 
     }
   }
 }""")
-    got = body_of(arranged(separate_rows, kernel))
+    got = body_of(arranged(split_reductions, kernel))
     # Iterations less than five rows apart touch rows in common.
     assert "reduction i in ((i_block * 8) + (parity * 4))" in got
 
@@ -2098,7 +2097,7 @@ def test_blocks_of_one_parity_touch_rows_of_their_own(
     monkeypatch: pytest.MonkeyPatch, n: int, span: int
 ) -> None:
     monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
-    kernel = arranged(separate_rows, parse_kernel(neighbours(n, 2, span)))
+    kernel = arranged(split_reductions, parse_kernel(neighbours(n, 2, span)))
     assert "parity" in body_of(kernel)
     # The rows that each block touches, as the loops say: of two blocks of a parity, none.
     rows: dict[tuple[int, int], set[int]] = {}
@@ -2128,7 +2127,7 @@ def test_blocks_of_one_parity_touch_rows_of_their_own(
 def test_rows_stay_together(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
     kernel = parse_kernel(text)
-    assert separate_rows(kernel) is kernel
+    assert "parity" not in kernel_text(split_reductions(kernel))
 
 
 VECTORS = """kernel vectors(a: float32[40], t: int32[40]) -> (b, s) {

@@ -30,7 +30,6 @@ TOO_FEW = {
     "update later elements": "eliminations, 7.6",
     "tile crossing loops": "transpose, 1.15",
     "block triangles": "cholesky, 1.39",
-    "separate rows": "gradients of windows on threads",
     "split searches": "searches, 6.4",
     "put diagonals in lanes": "distances of strings, 5.5",
     "add choices": "2.8",

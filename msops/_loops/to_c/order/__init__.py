@@ -22,7 +22,6 @@ sums.py          sums that fit tiles, and the sizes of tiles
 tiles.py         statements of one sum in a tile
 packing.py       factors of products in the order of their tiles
 triangles.py     rows that read all rows before them, block by block
-separating.py    loops that add to rows beside their own, split for threads
 grouping.py      several terms added to an element at once
 jamming.py       rows that run in order, side by side in one loop
 rejoining.py     loops that were split at a pivot, as one loop
@@ -37,7 +36,6 @@ from msops._loops.to_c.order.outwards import move_parallel_loops_out
 from msops._loops.to_c.order.products import tile_products
 from msops._loops.to_c.order.rejoining import rejoin_at_pivots
 from msops._loops.to_c.order.row_blocks import block_rows
-from msops._loops.to_c.order.separating import separate_rows
 from msops._loops.to_c.order.sharing import share_among_threads
 from msops._loops.to_c.order.sinking import sink_parallel_loops
 from msops._loops.to_c.order.tiling import tile_crossing_loops
@@ -58,7 +56,6 @@ NESTS = (
     ("interchange updates", interchange_updates),
     ("tile products", tile_products),
     ("block triangles", block_triangles),
-    ("separate rows", separate_rows),
 )
 """Of the loops of a nest."""
 

@@ -13,6 +13,7 @@ scattering.py       loops that add to neighbours, split for vectors
 deferring.py        sums that a loop only adds to, after it
 networks.py         networks and chains of extremes that look for NaN only where values leave
 partial_sums.py     long reductions, split into partial sums for threads
+separating.py       loops that add to rows beside their own, split for threads
 """
 
 from msops._loops.passes.split_running_maxima import split_running_maxima

@@ -1,4 +1,4 @@
-"""Long reductions become sums of partial ones, which threads can take.
+"""Long reductions become sums of partial ones, which threads can take, or blocks of rows.
 
     reduction i in 0 .. 4096 {              parallel i_block in 0 .. 16 {
       s[] = s[] + a[i]                        local part: float32[] {
@@ -12,7 +12,8 @@
 The number of parts depends on the kernel alone, so that a sum has the same bits however many
 threads there are. A loop may have several such sums, and may write rows of its own besides. The
 gradient of a layer is an example: it adds up the contributions of all rows to a shared weight. So
-is a histogram, whose bins are sums that data picks.
+is a histogram, whose bins are sums that data picks. Loops that add to a few rows beside their own
+need no parts: see separating.py.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ from msops._loops.to_c import cost
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.facts.blocks import in_blocks, with_buffer, with_index
 from msops._loops.to_c.facts.strides import coefficient, step
+from msops._loops.to_c.reduce.separating import with_rows_apart
 
 _MOST_PARTS = 16
 _MOST_LARGE_PARTS = 4
@@ -90,14 +92,19 @@ class _SplittingReductions:
     def kernel(self) -> Kernel:
         """Returns the kernel, with the buffers of the parts."""
         split = rewrite_loops(self._kernel, self._loop, "reduction")
-        if not self._parts:
-            return self._kernel
+        if split is self._kernel:
+            return split
         buffers = (*self._kernel.buffers, *self._parts)
         return simplify(dataclasses.replace(split, buffers=buffers))
 
     def _loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
-        sums = {} if scope.is_parallel else self._sums(loop, scope)
+        if scope.is_parallel:
+            return None
+        apart = with_rows_apart(loop, scope, self._costs, self._names)
+        if apart is not None:
+            return apart
+        sums = self._sums(loop, scope)
         count = self._count(loop, list(sums), scope) if sums else 0
         return self._split(loop, sums, count) if count >= 2 else None
 
