@@ -203,6 +203,34 @@ def typed_by_another(x):
     return y
 
 
+def smoothed(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        m = x[i] if i == 0 else m * 0.75 + x[i] * x[i]
+        y[i] = m
+    return y
+
+
+def by_a_state(x):
+    y = output_tensor(x.shape, x.dtype)
+    state = 0
+    for i in range(x.shape[0]):
+        if state == 0:
+            if x[i] > 0.5:
+                state = 1
+                start = x[i]
+        elif state == 1:
+            y[i] = start * x[i]
+            if x[i] < -0.5:
+                state = 2
+                stop = x[i]
+        else:
+            y[i] = start * stop
+            if x[i] > 0.0:
+                state = 0
+    return y
+
+
 def weighted(v):
     s = 0.0
     for k in range(3):
@@ -222,7 +250,8 @@ def in_a_helper(x):
 EARLY = [
     differences, products, second_differences, from_behind, in_copies, in_copies_of_a_loop,
     in_nested_loops, of_an_inner_loop, of_a_loop_before, updated, index, counted, best_so_far,
-    until_a_break, one_after_the_other, as_a_tuple, typed_by_another, in_a_helper,
+    until_a_break, one_after_the_other, as_a_tuple, typed_by_another, smoothed, by_a_state,
+    in_a_helper,
 ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from msops._loops.frontends.hybrid.syntax import stored_names
 from msops._loops.frontends.hybrid.translation import Again, Translation
 from msops._loops.frontends.hybrid.typing import Retype
 from msops._loops.frontends.hybrid.values import Value, WholeTensor
-from msops._loops.ir.nodes import Var
+from msops._loops.ir.nodes import Expr, Var
 from msops.errors import BuildError
 
 
@@ -45,6 +45,22 @@ def read(t: Translation, node: ast.Name) -> Value:
             raise Untyped(symbol, node)
         t.declare_scalar(symbol, found.dtype, not found.is_final, node)
     return t.values[symbol]
+
+
+def typed(
+    t: Translation, nodes: list[ast.expr], translate: Callable[[Translation, ast.expr], Expr]
+) -> list[Expr]:
+    """Returns expressions of one type, but for those whose type is not known yet."""
+    found, untyped = [], None
+    for node in nodes:
+        try:
+            found.append(translate(t, node))
+        except Untyped as error:
+            untyped = error
+            t.unread.setdefault(error.symbol, error.node)
+    if untyped and not found:
+        raise untyped
+    return found
 
 
 def attempt(

@@ -221,9 +221,10 @@ def _conditional(t: Translation, node: ast.IfExp) -> Value:
     test = condition(t, node.test)
     if isinstance(test, Const):
         return value_of(t, node.body if test.value else node.orelse)
-    then, otherwise = t.typing.agree(
-        node, scalar(t, node.body), scalar(t, node.orelse), "a conditional expression"
-    )
+    arms = early.typed(t, [node.body, node.orelse], scalar)
+    if len(arms) < 2:
+        return arms[0]
+    then, otherwise = t.typing.agree(node, arms[0], arms[1], "a conditional expression")
     return Select(test, then, otherwise, then.dtype)
 
 
