@@ -115,8 +115,13 @@ def _bits(dtype: str) -> int:
 
 def _wrapped(exact: Callable[..., int], dtype: str) -> Callable[..., int]:
     """Returns a function of integers with its result wrapped into the range of a dtype."""
-    low, mask = dtype_range(dtype)[0], (1 << _bits(dtype)) - 1
-    return lambda *args: ((exact(*args) - low) & mask) + low
+    (low, high), mask = dtype_range(dtype), (1 << _bits(dtype)) - 1
+
+    def wrap(*args: int) -> int:
+        result = exact(*args)
+        return result if low <= result <= high else ((result - low) & mask) + low
+
+    return wrap
 
 
 def _shift(op: str, dtype: str) -> Callable[[int, int], int]:

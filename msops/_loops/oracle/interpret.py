@@ -1,16 +1,18 @@
 """Runs a kernel on numpy arrays, one element at a time: the oracle of every printer.
 
-Each node is compiled once to a Python closure. The rules of meaning are in `_loops/README.md`;
-those of single operations are executable in ir/scalars.py. Memory is flat Python lists, one per
-buffer, in a frame that closures share with the loop variables.
+A kernel becomes one Python function, written as a syntax tree: a text could nest no more than 200
+parentheses. The rules of meaning are in `_loops/README.md`; those of single operations are
+executable in ir/scalars.py. Memory is flat Python lists, one per buffer; buffers and loop variables
+are the function's own variables.
 """
 
 from __future__ import annotations
 
+import ast
 import math
 import random
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -39,9 +41,6 @@ from msops._loops.ir.nodes import (
 )
 from msops.errors import ArgumentValueError, KernelError
 
-Evaluate: TypeAlias = Callable[[], Any]
-Run: TypeAlias = Callable[[], None]
-
 
 def interpret(
     kernel: Kernel,
@@ -67,15 +66,15 @@ def interpret(
       KernelError: an index is out of range, under `check_bounds`.
     """
     _check_inputs(kernel, inputs)
-    machine = _Machine(kernel, check_bounds, shuffle)
-    for buffer, array in zip(kernel.parameters, inputs, strict=True):
-        machine.frame[buffer.name] = _values(np.asarray(array), buffer.dtype)
-    for buffer in kernel.buffers:
-        machine.frame[buffer.name] = _zeros(buffer)
-    run = machine.body(kernel.body)
+    memory = {
+        buffer.name: _values(np.asarray(array), buffer.dtype)
+        for buffer, array in zip(kernel.parameters, inputs, strict=True)
+    }
+    memory |= {buffer.name: _zeros(buffer) for buffer in kernel.buffers}
+    run = _Writer(kernel, check_bounds, shuffle).function()
     with np.errstate(all="ignore"):
-        run()
-    return [_array(machine.frame[buffer.name], buffer) for buffer in kernel.outputs]
+        run(*memory.values())
+    return [_array(memory[buffer.name], buffer) for buffer in kernel.outputs]
 
 
 def _check_inputs(kernel: Kernel, inputs: Sequence[np.ndarray]) -> None:
@@ -106,117 +105,130 @@ def _array(values: list[Any], buffer: Buffer) -> np.ndarray:
     )
 
 
-class _Machine:
-    """Compiles nodes to closures over one frame: values of variables, lists of buffers."""
+class _Writer:
+    """Writes the function of a kernel, whose arguments are the lists of its buffers."""
 
     def __init__(self, kernel: Kernel, check_bounds: bool, shuffle: random.Random | None):
-        self.frame: dict[str, Any] = {}
+        self._kernel = kernel
         self._buffers = {b.name: b for b in (*kernel.parameters, *kernel.buffers)}
-        self._who = f"kernel '{kernel.name}'"
         self._check_bounds = check_bounds
         self._shuffle = shuffle
+        self._variables: dict[str, str] = {}
+        self._values: dict[str, Any] = {}
+
+    def function(self) -> Callable[..., None]:
+        """Returns the function."""
+        arguments = ", ".join(self._variable(name) for name in tuple(self._buffers))
+        module = ast.parse(f"def run({arguments}): pass")
+        (run,) = module.body
+        assert isinstance(run, ast.FunctionDef)
+        run.body = self._body(self._kernel.body)
+        for node in ast.walk(module):
+            node.lineno = node.end_lineno = 1  # type: ignore[attr-defined]
+            node.col_offset = node.end_col_offset = 0  # type: ignore[attr-defined]
+        exec(compile(module, f"<kernel '{self._kernel.name}'>", "exec"), self._values)
+        return self._values["run"]  # type: ignore[no-any-return]
+
+    def _variable(self, name: str) -> str:
+        """Returns the Python name of a buffer or loop variable, whose own may be any text."""
+        return self._variables.setdefault(name, f"v{len(self._variables)}")
+
+    def _given(self, value: Any) -> ast.expr:
+        """Returns a name for a value of this process."""
+        name = f"g{len(self._values)}"
+        self._values[name] = value
+        return _name(name)
+
+    def _applied(self, function: Callable[..., Any], *args: ast.expr) -> ast.expr:
+        return ast.Call(self._given(function), list(args), [])
 
     # Statements.
 
-    def body(self, body: tuple[Stmt, ...]) -> Run:
-        """Returns what runs statements in order."""
-        steps = [self._statement(stmt) for stmt in body]
-        if len(steps) == 1:
-            return steps[0]
+    def _body(self, body: tuple[Stmt, ...]) -> list[ast.stmt]:
+        return [written for stmt in body for written in self._statement(stmt)] or [ast.Pass()]
 
-        def run() -> None:
-            for step in steps:
-                step()
-
-        return run
-
-    def _statement(self, stmt: Stmt) -> Run:
+    def _statement(self, stmt: Stmt) -> list[ast.stmt]:
         match stmt:
             case Store():
-                return self._store(stmt)
+                return [self._store(stmt)]
             case For():
-                return self._for(stmt)
+                return [self._for(stmt)]
             case If():
-                return self._if(stmt)
+                then, otherwise = self._body(stmt.then), self._body(stmt.otherwise)
+                return [ast.If(self._value(stmt.condition), then, otherwise)]
             case Local():
                 return self._local(stmt)
 
-    def _store(self, store: Store) -> Run:
-        frame, name = self.frame, store.buffer
-        find = self._offset(store)
-        value = self._value(store.value)
+    def _store(self, store: Store) -> ast.stmt:
+        buffer, value = self._buffers[store.buffer], self._value(store.value)
+        if self._check_bounds:
+            return self._assignment(buffer, self._checked_offset(store), value)
+        names = [f"i{axis}" for axis in range(len(buffer.shape))]
+        indices = [
+            ast.NamedExpr(_target(name), self._value(index))
+            for name, index in zip(names, store.indices, strict=True)
+        ]
+        stored = self._assignment(buffer, _offset(list(map(_name, names)), buffer), value)
+        for index, extent in zip(indices, buffer.shape, strict=True):
+            stored = ast.If(_is_inside(index, extent), [stored], [])
+        return stored
 
-        def run() -> None:
-            result = value()
-            offset = find()
-            if offset is not None:
-                frame[name][offset] = result
+    def _assignment(self, buffer: Buffer, offset: ast.expr, value: ast.expr) -> ast.stmt:
+        memory = _name(self._variable(buffer.name))
+        return ast.Assign([ast.Subscript(memory, offset, ast.Store())], value)
 
-        return run
+    def _for(self, loop: For) -> ast.stmt:
+        iterations = self._applied(range, self._value(loop.begin), self._value(loop.end))
+        if self._shuffle is not None and loop.kind != "serial":
+            sample = self._shuffle.sample
+            iterations = self._applied(lambda all_: sample(all_, len(all_)), iterations)
+        var = _target(self._variable(loop.var))
+        return ast.For(var, iterations, self._body(loop.body), [])
 
-    def _for(self, loop: For) -> Run:
-        frame, var = self.frame, loop.var
-        begin, end = self._value(loop.begin), self._value(loop.end)
-        body = self.body(loop.body)
-        shuffle = self._shuffle if loop.kind != "serial" else None
-
-        def run() -> None:
-            iterations: Sequence[int] = range(begin(), end())
-            if shuffle is not None:
-                iterations = shuffle.sample(iterations, len(iterations))
-            for frame[var] in iterations:
-                body()
-
-        return run
-
-    def _if(self, stmt: If) -> Run:
-        condition = self._value(stmt.condition)
-        then, otherwise = self.body(stmt.then), self.body(stmt.otherwise)
-        return lambda: then() if condition() else otherwise()
-
-    def _local(self, local: Local) -> Run:
-        frame, buffer = self.frame, local.buffer
+    def _local(self, local: Local) -> list[ast.stmt]:
+        buffer = local.buffer
         self._buffers[buffer.name] = buffer
-        body = self.body(local.body)
-
-        def run() -> None:
-            frame[buffer.name] = _zeros(buffer)
-            body()
-
-        return run
+        memory = _target(self._variable(buffer.name))
+        zeros = self._applied(_zeros(buffer).copy)
+        return [ast.Assign([memory], zeros), *self._body(local.body)]
 
     # Elements.
 
-    def _offset(self, access: Load | Store) -> Callable[[], int | None]:
-        """Returns what finds the offset of an element; None where there is nothing to access."""
-        buffer = self._buffers[access.buffer]
-        evaluate = tuple(self._value(index) for index in access.indices)
-        shape = buffer.shape
-        strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-        dimensions = tuple(zip(evaluate, shape, strides, strict=True))
-        is_load = isinstance(access, Load)
+    def _load(self, load: Load) -> ast.expr:
+        buffer = self._buffers[load.buffer]
+        if self._check_bounds:
+            offset = self._checked_offset(load)
+        elif 0 in buffer.shape:
+            # An empty array has no nearest element.
+            return self._given(scalars.zero(load.dtype))
+        else:
+            indices = zip(load.indices, buffer.shape, strict=True)
+            offset = _offset([self._nearest(i, extent) for i, extent in indices], buffer)
+        return ast.Subscript(_name(self._variable(buffer.name)), offset, ast.Load())
 
-        def find() -> int | None:
+    def _nearest(self, index: Expr, extent: int) -> ast.expr:
+        found = ast.NamedExpr(_target("i"), self._value(index))
+        nearest = self._applied(lambda i: 0 if i < 0 else extent - 1, _name("i"))
+        return ast.IfExp(_is_inside(found, extent), _name("i"), nearest)
+
+    def _checked_offset(self, access: Load | Store) -> ast.expr:
+        buffer = self._buffers[access.buffer]
+
+        def find(*indices: int) -> int:
             offset = 0
-            for index, extent, stride in dimensions:
-                i = index()
+            for i, extent in zip(indices, buffer.shape, strict=True):
                 if not 0 <= i < extent:
-                    if self._check_bounds:
-                        indices = tuple(index() for index in evaluate)
-                        raise self._out_of_range(buffer, indices, access.location)
-                    if not is_load or extent == 0:
-                        return None
-                    i = 0 if i < 0 else extent - 1
-                offset += i * stride
+                    raise self._out_of_range(buffer, indices, access.location)
+                offset = offset * extent + i
             return offset
 
-        return find
+        return self._applied(find, *map(self._value, access.indices))
 
     def _out_of_range(
         self, buffer: Buffer, indices: tuple[int, ...], location: Location | None
     ) -> KernelError:
         return KernelError.explained(
-            self._who,
+            f"kernel '{self._kernel.name}'",
             f"index {list(indices)} of {buffer.name!r} is out of range for its shape "
             f"{list(buffer.shape)}",
             "Guard the access with a condition, or correct the index.",
@@ -225,69 +237,56 @@ class _Machine:
 
     # Expressions.
 
-    def _value(self, expr: Expr) -> Evaluate:
+    def _value(self, expr: Expr) -> ast.expr:
         match expr:
             case Const(value=value, dtype=dtype):
-                constant = scalars.constant(value, dtype)
-                return lambda: constant
+                return self._given(scalars.constant(value, dtype))
             case Var(name=name):
-                frame = self.frame
-                return lambda: frame[name]
+                return _name(self._variable(name))
             case Load():
                 return self._load(expr)
             case Unary(op=op, operand=operand):
-                return _applied(scalars.unary(op, operand.dtype), self._value(operand))
-            case Binary():
-                return self._binary(expr)
+                return self._applied(scalars.unary(op, operand.dtype), self._value(operand))
+            case Binary(op="land" | "lor" as op, left=left, right=right):
+                both = [self._value(left), self._value(right)]
+                return ast.BoolOp(ast.And() if op == "land" else ast.Or(), both)
+            case Binary(op=op, left=left, right=right):
+                function = scalars.binary(op, left.dtype)
+                return self._applied(function, self._value(left), self._value(right))
             case FunctionCall(function=function, args=args):
                 called = scalars.call(function, args[0].dtype)
-                return _applied(called, *map(self._value, args))
+                return self._applied(called, *map(self._value, args))
             case Cast(operand=operand, dtype=dtype):
-                return _applied(scalars.cast(operand.dtype, dtype), self._value(operand))
+                return self._applied(scalars.cast(operand.dtype, dtype), self._value(operand))
             case Within():
                 return self._within(expr)
-            case Select():
-                return self._select(expr)
+            case Select(condition=condition, then=then, otherwise=otherwise):
+                return ast.IfExp(*map(self._value, (condition, then, otherwise)))
 
-    def _load(self, load: Load) -> Evaluate:
-        frame, name = self.frame, load.buffer
-        find = self._offset(load)
-        # An empty array has no nearest element.
-        missing = scalars.zero(load.dtype)
-
-        def value() -> Any:
-            offset = find()
-            return missing if offset is None else frame[name][offset]
-
-        return value
-
-    def _binary(self, expr: Binary) -> Evaluate:
-        left, right = self._value(expr.left), self._value(expr.right)
-        if expr.op == "land":
-            return lambda: left() and right()
-        if expr.op == "lor":
-            return lambda: left() or right()
-        return _applied(scalars.binary(expr.op, expr.left.dtype), left, right)
-
-    def _within(self, expr: Within) -> Evaluate:
-        operand = self._value(expr.operand)
-
-        def value() -> Any:
-            found = operand()
+    def _within(self, expr: Within) -> ast.expr:
+        def value(found: int) -> int:
             assert expr.low <= found <= expr.high, f"{found} is not within {expr.low}, {expr.high}"
             return found
 
-        return value
-
-    def _select(self, expr: Select) -> Evaluate:
-        condition = self._value(expr.condition)
-        then, otherwise = self._value(expr.then), self._value(expr.otherwise)
-        return lambda: then() if condition() else otherwise()
+        return self._applied(value, self._value(expr.operand))
 
 
-def _applied(function: Callable[..., Any], *args: Evaluate) -> Evaluate:
-    if len(args) == 1:
-        (only,) = args
-        return lambda: function(only())
-    left, right = args
-    return lambda: function(left(), right())
+def _name(name: str) -> ast.expr:
+    return ast.Name(name, ast.Load())
+
+
+def _target(name: str) -> ast.Name:
+    return ast.Name(name, ast.Store())
+
+
+def _is_inside(index: ast.expr, extent: int) -> ast.expr:
+    return ast.Compare(ast.Constant(0), [ast.LtE(), ast.Lt()], [index, ast.Constant(extent)])
+
+
+def _offset(indices: list[ast.expr], buffer: Buffer) -> ast.expr:
+    """Returns where an element lies in the list of its buffer."""
+    offset: ast.expr = indices[0] if indices else ast.Constant(0)
+    for index, extent in zip(indices[1:], buffer.shape[1:], strict=True):
+        rows = ast.BinOp(offset, ast.Mult(), ast.Constant(extent))
+        offset = ast.BinOp(rows, ast.Add(), index)
+    return offset
