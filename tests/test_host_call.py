@@ -14,7 +14,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,18 @@ import pytest
 from custom_ops import first
 from quick_cases import in_turn, one_in
 
-from msops import Custom, Tensor, errors
+from msops import Custom, Tensor, _native, errors
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 CALLBACK = {"lower": "callback"}
+
+
+@pytest.fixture(autouse=True)
+def less_patient() -> Iterator[None]:
+    """Has a kept view reported soon: most of the time of these tests would go to waiting."""
+    _native.set_release_patience(0.2)
+    yield
+    _native.set_release_patience(2)
 
 
 def target_of(op: Custom, *inputs: Any) -> set[str]:

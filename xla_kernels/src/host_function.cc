@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -165,16 +166,20 @@ bool CopyIfAlike(PyObject* from, PyObject* to) {
   return true;
 }
 
+// How long views may be held after a call: seconds, as the machine may have much else to do.
+std::atomic<double> release_patience_s{2};
+
 // Waits for what holds views without keeping them: cycles of objects, a thread about to end, an
 // array of JAX's that is being freed. Returns as FindHeld does.
 int64_t AwaitRelease(const Views& views) {
-  constexpr int kTries = 400;  // seconds, on a machine that has much else to do
+  using Clock = std::chrono::steady_clock;
   constexpr std::chrono::milliseconds kPause(5);
   constexpr int kYoungest = 0;
   const py::object collect = py::module_::import("gc").attr("collect");
   collect(kYoungest);
   if (views.FindHeld() >= 0) collect();
-  for (int i = 0; i < kTries && views.FindHeld() >= 0; ++i) {
+  const auto end = Clock::now() + std::chrono::duration<double>(release_patience_s);
+  while (views.FindHeld() >= 0 && Clock::now() < end) {
     {
       const py::gil_scoped_release release;
       std::this_thread::sleep_for(kPause);
@@ -245,6 +250,8 @@ std::string Text(const py::error_already_set& error) {
 }
 
 }  // namespace
+
+void SetReleasePatience(double seconds) { release_patience_s = seconds; }
 
 bool AwaitFunctions(double seconds) { return Running::Get().AwaitNone(seconds); }
 

@@ -20,6 +20,9 @@ bool IsPythonThread();
 // Waits until no function runs, for at most so long; returns whether none does. Without the GIL.
 bool AwaitFunctions(double seconds);
 
+// Sets for how long a view that is held after a call may yet be released before that is an error.
+void SetReleasePatience(double seconds);
+
 // What a program says about a call.
 struct HostFunctionSpec : FrameSpec {
   std::string id;

@@ -122,6 +122,8 @@ PYBIND11_MODULE(_native, module) {
              "function, or None.");
   module.def("set_patience", &msops::SetPatience, arg("seconds"),
              "Sets after how long without progress calls of functions on XLA's threads fail.");
+  module.def("set_release_patience", &msops::SetReleasePatience, arg("seconds"),
+             "Sets for how long a view that is held after a call may yet be released.");
   module.def("await_functions", &msops::AwaitFunctions, arg("seconds"),
              pybind11::call_guard<pybind11::gil_scoped_release>(),
              "Waits until no Python function of a program runs, for at most so long; returns "
