@@ -45,6 +45,7 @@ from msops._loops.gradient.ascend import ascend
 from msops._loops.gradient.extremes import share_extremes
 from msops._loops.gradient.gather_windows import gather_windows
 from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
+from msops._loops.gradient.operands import compute_operands_once
 from msops._loops.gradient.reverse import reverse
 from msops._loops.gradient.rules import RULES as GRADIENT_RULES
 from msops._loops.ir import scalars
@@ -298,6 +299,7 @@ __all__ = [
     "components",
     "compute_functions_ahead",
     "compute_invariants_once",
+    "compute_operands_once",
     "compute_repeats_once",
     "contents",
     "contract",

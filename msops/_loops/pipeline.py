@@ -28,6 +28,7 @@ from msops._loops.gradient.ascend import ascend
 from msops._loops.gradient.extremes import share_extremes
 from msops._loops.gradient.gather_windows import gather_windows
 from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
+from msops._loops.gradient.operands import compute_operands_once
 from msops._loops.gradient.reverse import reverse
 from msops._loops.gradient.starts import store_first_terms
 from msops._loops.ir.nodes import Kernel, Local
@@ -139,6 +140,7 @@ def passes_to_gradient(wanted: tuple[bool, ...] | None) -> Passes:
         ("split running maxima", split_running_maxima),
         ("version ragged rows", version_ragged_rows),
         ("share extremes", share_extremes),
+        ("compute operands once", compute_operands_once),
         ("make indices explicit", make_indices_explicit),
         ("keep decisions", keep_decisions),
         ("reverse", partial(reverse, wanted=wanted)),
