@@ -24,6 +24,7 @@ from loop_ir import (
     transpose_factors,
 )
 from loop_native import build_together, call, shipped
+from quick_cases import in_turn
 from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of, exact_inputs
 
@@ -136,8 +137,7 @@ def test_conditions_stay_around_the_vectors() -> None:
     assert condition < loop < text.index("s[o] = s[o] + ")
 
 
-@pytest.mark.parametrize("body", [IN_LOCAL, IN_PLACE], ids=["in a local", "in place"])
-@pytest.mark.parametrize("order", ["oij", "ioj", "ijo"])
+@pytest.mark.parametrize(("order", "body"), in_turn(["oij", "ioj", "ijo"], [IN_LOCAL, IN_PLACE]))
 def test_loops_in_any_order_and_sums_of_elements_do(body: str, order: str) -> None:
     text = body_of(arranged_apart(transpose_factors, image(body, order, guard=INSIDE)))
     assert re.findall(r"parallel (\w) in", text) == ["i", "j", "o"]

@@ -73,7 +73,7 @@ KERNELS: dict[str, tuple[Callable[..., Any], Callable[[np.ndarray], list[np.ndar
 
 @pytest.mark.parametrize(
     ("name", "form", "dtype", "shape"),
-    one_in(7, product(KERNELS, ["xla", "native"], DTYPES, SHAPES)),
+    one_in(13, product(KERNELS, ["xla", "native"], DTYPES, SHAPES)),
 )
 def test_loop_kernels_keep_nan(name: str, form: str, dtype: str, shape: tuple[int, int]) -> None:
     function, expected = KERNELS[name]

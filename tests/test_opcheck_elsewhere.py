@@ -27,14 +27,14 @@ def restored() -> Iterator[None]:
     left.clear()
 
 
-@pytest.mark.parametrize("case", one_in(4, FAULTS), ids=lambda case: case.kind)
+@pytest.mark.parametrize("case", one_in(8, FAULTS), ids=lambda case: case.kind)
 def test_a_fault_is_found_by_its_check(case: Case) -> None:
     finding = check_one(case.op(), case.by, *case.args)
     assert finding.verdict == "failed", finding
 
 
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
-@pytest.mark.parametrize("case", one_in(4, RIGHT), ids=lambda case: case.kind)
+@pytest.mark.parametrize("case", one_in(8, RIGHT), ids=lambda case: case.kind)
 def test_a_right_op_passes(case: Case) -> None:
     report = opcheck(case.op(), *case.args)
     assert report.ok, report
