@@ -163,9 +163,8 @@ from msops._loops.to_c.materialise.transposing import transpose_factors
 from msops._loops.to_c.materialise.workspaces import place_arrays
 from msops._loops.to_c.order import triangles as c_triangles
 from msops._loops.to_c.order.eliminating import update_later_elements
-from msops._loops.to_c.order.grouping import group_terms
 from msops._loops.to_c.order.interchange import interchange_updates
-from msops._loops.to_c.order.jamming import jam_serial_loops
+from msops._loops.to_c.order.jamming import unroll_and_jam
 from msops._loops.to_c.order.outwards import move_parallel_loops_out
 from msops._loops.to_c.order.products import tile_products
 from msops._loops.to_c.order.rejoining import rejoin_at_pivots
@@ -334,12 +333,10 @@ __all__ = [
     "gather_from_neighbours",
     "gather_windows",
     "gcc_flags",
-    "group_terms",
     "interchange_updates",
     "interpret",
     "is_float",
     "isl",
-    "jam_serial_loops",
     "keep_decisions",
     "keep_vectors_in_registers",
     "kept",
@@ -404,6 +401,7 @@ __all__ = [
     "tile_products",
     "to_raised",
     "transpose_factors",
+    "unroll_and_jam",
     "unroll_short_loops",
     "update_later_elements",
     "verify",

@@ -20,9 +20,7 @@ from loop_ir import (
     Kernel,
     c_source,
     carry_elements,
-    group_terms,
     interpret,
-    jam_serial_loops,
     kernel_text,
     mark_loops,
     mark_vectors,
@@ -42,6 +40,7 @@ from loop_ir import (
     statements,
     sum_in_variables,
     tile_crossing_loops,
+    unroll_and_jam,
     verify,
     version_loops_over_data,
     widen_sums,
@@ -378,7 +377,7 @@ def test_long_sums_of_loops_that_may_be_short_are_not_split(
 
 def test_rows_in_order_go_side_by_side() -> None:
     kernel = marked(ROWS.format(neighbour="(b[i, j + 1] + b[i + 1, j])"))
-    got = body_of(arranged(jam_serial_loops, kernel))
+    got = body_of(arranged(unroll_and_jam, kernel))
     assert got.startswith("buffer b: float32[16, 42]\nserial i_group in 0 .. 3 {\n")
     assert "serial i in 12 .. 14 {" in got
     assert got.count("b[") == 3 * 5
@@ -389,7 +388,7 @@ def test_rows_of_many_statements_stay_apart(count: int, is_jammed: bool) -> None
     text = ROWS.format(neighbour="b[i + 1, j]")
     (store,) = (line for line in text.splitlines() if "b[i + 1, j + 1] =" in line)
     kernel = marked(text.replace(store, "\n".join([store] * count)))
-    assert (arranged(jam_serial_loops, kernel) != kernel) == is_jammed
+    assert (arranged(unroll_and_jam, kernel) != kernel) == is_jammed
 
 
 @pytest.mark.parametrize(
@@ -410,7 +409,7 @@ def test_rows_of_many_statements_stay_apart(count: int, is_jammed: bool) -> None
 )
 def test_rows_are_behind_one_another_as_dependences_want(neighbour: str, lag: int | None) -> None:
     kernel = marked(ROWS.format(neighbour=f"(b[i + 1, j] + {neighbour})"))
-    after = arranged(jam_serial_loops, kernel)
+    after = arranged(unroll_and_jam, kernel)
     if lag is None:
         assert after is kernel
         return
@@ -423,7 +422,7 @@ def test_rows_are_behind_one_another_as_dependences_want(neighbour: str, lag: in
 def test_rows_that_are_never_all_in_order_stay(columns: int, is_jammed: bool) -> None:
     text = ROWS.format(neighbour="(b[i + 1, j] + b[i, min(j + 4, 41)])")
     kernel = marked(text.replace("0 .. 40", f"0 .. {columns}"))
-    assert (arranged(jam_serial_loops, kernel) is not kernel) == is_jammed
+    assert (arranged(unroll_and_jam, kernel) is not kernel) == is_jammed
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -454,7 +453,7 @@ def test_skewed_rows_are_the_same(
     }}
   }}
 }}""")
-    arranged(jam_serial_loops, kernel)
+    arranged(unroll_and_jam, kernel)
 
 
 def test_rows_of_a_parallel_loop_take_along_what_stands_beside_them() -> None:
@@ -467,7 +466,7 @@ def test_rows_of_a_parallel_loop_take_along_what_stands_beside_them() -> None:
     }
   }
 }""")
-    got = body_of(arranged(jam_serial_loops, kernel))
+    got = body_of(arranged(unroll_and_jam, kernel))
     assert "parallel i_group in 0 .. 2 {" in got
     assert "parallel i in 8 .. 9 {" in got or "b[8, 0] = a[8, 0]" in got
 
@@ -479,7 +478,7 @@ def test_each_row_has_locals_of_its_own() -> None:
         t[] = b[i + 1, j] - a[i, j]
         {store.strip().replace("a[i, j]", "t[]")}
       }}"""
-    got = body_of(arranged(jam_serial_loops, marked(text.replace(store, with_local))))
+    got = body_of(arranged(unroll_and_jam, marked(text.replace(store, with_local))))
     assert got.count("local t") == 5
 
 
@@ -495,7 +494,7 @@ def test_all_rows_of_an_iteration_go_side_by_side() -> None:
     }
   }
 }""")
-    got = body_of(arranged(jam_serial_loops, kernel))
+    got = body_of(arranged(unroll_and_jam, kernel))
     rows = re.findall(r"serial j\w* in . .. \d+ {\n((?: +b\[.* = .*\n)+)", got)
     assert [row.count(" = ") for row in rows] == [4, 4]
 
@@ -518,7 +517,7 @@ def test_states_of_rows_are_locals_around_those_that_go_side_by_side() -> None:
     }
   }
 }""")
-    got = body_of(arranged(jam_serial_loops, kernel))
+    got = body_of(arranged(unroll_and_jam, kernel))
     assert "parallel i_group in 0 .. 2 {" in got
     (together,) = re.findall(r"serial j\w* in 0 .. 40 {\n((?: +\w+\[.* = .*\n){12})", got)
     assert len(set(re.findall(r"(s\w*)\[\] = ", together))) == 4
@@ -1369,7 +1368,7 @@ def terms(
 
 def test_an_element_is_read_and_written_once_for_four_terms() -> None:
     kernel = terms("c[i, j] + (a[i, k] * b[k, j])")
-    assert body_of(arranged(group_terms, kernel)) == textwrap.dedent("""\
+    assert body_of(arranged(unroll_and_jam, kernel)) == textwrap.dedent("""\
         parallel i in 0 .. 3 {
           reduction k_group in 0 .. 2 {
             parallel j in 0 .. 40 {
@@ -1397,7 +1396,7 @@ def test_an_element_is_read_and_written_once_for_four_terms() -> None:
          "bounds that are data"],
 )  # fmt: skip
 def test_terms_that_stay_alone(kernel: Kernel) -> None:
-    assert group_terms(kernel) is kernel
+    assert unroll_and_jam(kernel) is kernel
 
 
 @settings(max_examples=examples(60), deadline=None)
@@ -1417,7 +1416,7 @@ def test_grouped_terms_are_added_in_their_order(
     kernel = terms(combine.format(f"({term})"), begin, end, columns, rows=20)
     rng = np.random.default_rng(0)
     inputs = [rng.standard_normal(b.shape).astype(b.dtype) for b in kernel.parameters]
-    after = group_terms(kernel)
+    after = unroll_and_jam(kernel)
     verify(after)
     with np.errstate(all="ignore"):
         got, want = interpret(after, inputs), interpret(kernel, inputs)
@@ -1830,7 +1829,7 @@ def test_sums_in_arrays_are_those_in_variables(
     kernel = mark_loops(parse_kernel(text))
     rng = np.random.default_rng(0)
     inputs = [rng.standard_normal(b.shape).astype(b.dtype) for b in kernel.parameters]
-    after = group_terms(widen_sums(kernel))
+    after = unroll_and_jam(widen_sums(kernel))
     verify(after)
     np.testing.assert_array_equal(interpret(after, inputs), interpret(kernel, inputs))
 

@@ -29,9 +29,8 @@ sharing.py       loops that threads share
 """
 
 from msops._loops.to_c.order.eliminating import update_later_elements
-from msops._loops.to_c.order.grouping import group_terms
 from msops._loops.to_c.order.interchange import interchange_updates
-from msops._loops.to_c.order.jamming import jam_serial_loops
+from msops._loops.to_c.order.jamming import unroll_and_jam
 from msops._loops.to_c.order.outwards import move_parallel_loops_out
 from msops._loops.to_c.order.products import tile_products
 from msops._loops.to_c.order.rejoining import rejoin_at_pivots
@@ -60,11 +59,10 @@ NESTS = (
 """Of the loops of a nest."""
 
 ROWS = (
-    ("group terms", group_terms),
-    ("jam serial loops", jam_serial_loops),
+    ("unroll and jam", unroll_and_jam),
     ("rejoin at pivots", rejoin_at_pivots),
 )
-"""Of rows that run in order, and are in no lanes."""
+"""Of innermost loops and the loops around them."""
 
 THREADS = (("share among threads", share_among_threads),)
 """Of threads."""

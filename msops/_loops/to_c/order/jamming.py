@@ -13,6 +13,7 @@ other rows may if no dependence forbids it.
 A row of Gauss and Seidel's method needs the next element of the row before it. Such rows run side
 by side if each is delayed by the number of iterations that the dependences ask for: this is
 unroll-and-jam of a skewed nest (M. Wolfe, "Loop skewing: the wavefront method revisited", 1986).
+Loops around vectors that are sums add several terms at once instead: see grouping.py.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from collections.abc import Mapping
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.ir.building import integer
-from msops._loops.ir.names import Names
+from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import (
@@ -35,6 +36,7 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.facts.blocks import can_swap, in_groups, index, with_buffer
 from msops._loops.to_c.facts.skewing import Skew, before, find_lag, repeated
+from msops._loops.to_c.order.grouping import with_terms_grouped
 
 ROWS = 4
 """Rows that run side by side."""
@@ -42,10 +44,10 @@ _FEWEST_TRIPS = 8
 _MOST_STATEMENTS = 16
 
 
-def jam_serial_loops(kernel: Kernel) -> Kernel:
-    """Returns the kernel with loops around innermost serial ones unrolled into them."""
+def unroll_and_jam(kernel: Kernel) -> Kernel:
+    """Returns the kernel with loops unrolled into the rows and the sums of vectors in them."""
     jammed = rewrite_loops(kernel, _Jamming(kernel).loop)
-    return kernel if jammed is kernel else simplify(jammed)
+    return kernel if jammed is kernel else unique_names(simplify(jammed))
 
 
 class _Jamming:
@@ -55,6 +57,9 @@ class _Jamming:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None if it is not jammed."""
+        grouped = with_terms_grouped(loop, scope, self._names)
+        if grouped is not None:
+            return grouped
         around, body = _apart(loop.body)
         # Dependences are looked for in what a row has of its own.
         if around and loop.kind != "parallel":
