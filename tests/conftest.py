@@ -58,6 +58,15 @@ def say_again() -> None:
     warn_once.cache_clear()
 
 
+@pytest.fixture(autouse=True, scope="module")
+def forget_programs() -> Iterator[None]:
+    """Has JAX forget what it compiled for a file: processes would grow to 5 GB, and slow down."""
+    yield
+    import jax
+
+    jax.clear_caches()
+
+
 def run_command(*arguments: object) -> None:
     """Runs ``msops`` with arguments in this process.
 
