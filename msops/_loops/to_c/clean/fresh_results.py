@@ -6,7 +6,8 @@
         p[i] = p[i] - m[i]                                m_1[i] = m[i] * 0.9 + g[i]
       }                                                   p[i] = p[i] - m_1[i]
 
-A written parameter works on a copy of what was given, and copying takes as long as a short kernel.
+A written parameter works on a copy of what was given, and copying takes as long as a short kernel:
+with copies, Adam's step over 10,000 to 10 million elements takes 1.27 to 1.63 of the time.
 Here the loops that first touch the parameter write each of its elements once, and read no other
 before. So they read the parameter and write an array of their own; all that follows reads that one.
 """
