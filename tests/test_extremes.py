@@ -217,3 +217,14 @@ def test_a_part_on_each_device() -> None:
             mesh=mesh, in_specs=parts, out_specs=parts,
         )  # fmt: skip
         same(jax.jit(split)(x), np.max(x, axis=axis, keepdims=True))
+
+
+@pytest.mark.parametrize("op", ["max", "min"])
+def test_several_axes_of_zeros(op: str) -> None:
+    rng = np.random.default_rng(0)
+    for few in (0.0, -0.0):
+        x = np.where(rng.random((70, 80, 3)) < 1e-3, few, -few).astype(np.float32)
+        x[rng.random(x.shape) < 0.1] = -1 if op == "max" else 1
+        got = np.asarray(reduce_extreme(op, x, (0, 1)))
+        np.testing.assert_array_equal(got, np.zeros(3))
+        assert np.signbit(got).all() == np.signbit(got).any() == (op == "min")

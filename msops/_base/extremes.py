@@ -7,8 +7,9 @@ two elements. So what combines here is something else:
 
 - of windows, `-min(-a, -b)`, which XLA's own code computes as fast for small windows.
 - along one axis, but the last, integers in the order of the floats, a NaN beyond all others.
-- along several, but the last, the plain extreme, and beside it whether there is a NaN: XLA's own
-  code is slow over several axes.
+- along several, but the last, the plain extreme, and beside it whether there is a NaN, and of which
+  signs the numbers are: YNNPACK gives either one of 0 and -0. XLA's own code is slow over several
+  axes.
 - along the last axis a second result, whether a NaN has been seen, which makes XLA's code fast.
 
 None of them but windows has a combination of its own that devices would have to share: XLA on a CPU
@@ -143,9 +144,18 @@ def _beside_seen_nan(op: str, axes: tuple[int, ...], x: Array) -> Array:
 
 def _beside_nan(op: str, axes: tuple[int, ...], x: Array) -> Array:
     best = _PLAIN_REDUCTIONS[op](x, axes)
-    # As a number, since XLA's code for bools is slow.
-    nans = lax.reduce_max(lax.convert_element_type(lax.ne(x, x), np.int8), axes)
-    return lax.select(lax.gt(nans, lax.full_like(nans, 0)), lax.full_like(best, np.nan), best)
+    # As numbers, since XLA's code for bools is slow: 2 for NaN, 1 for the sign that the extreme has
+    # if one number has it.
+    bits = lax.bitcast_convert_type(x, np.dtype(f"int{8 * x.dtype.itemsize}"))
+    decides = (lax.ge if op == "max" else lax.lt)(bits, lax.full_like(bits, 0))
+    ones = lax.convert_element_type(decides, np.int8)
+    marks = lax.reduce_max(lax.select(lax.ne(x, x), lax.full_like(ones, 2), ones), axes)
+    zero = lax.full_like(best, 0)
+    has_sign = lax.eq(marks, lax.full_like(marks, 1))
+    positive, negative = zero, lax.neg(zero)
+    signed = lax.select(has_sign, *((positive, negative) if op == "max" else (negative, positive)))
+    best = lax.select(lax.eq(best, zero), signed, best)
+    return lax.select(lax.gt(marks, lax.full_like(marks, 1)), lax.full_like(best, np.nan), best)
 
 
 def _of_keys(op: str, axes: tuple[int, ...], x: Array) -> Array:
