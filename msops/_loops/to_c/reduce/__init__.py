@@ -11,7 +11,7 @@ neighbours.py       sums of terms from neighbours, gathered element by element
 neighbour_terms.py  terms that a nest adds to neighbours
 scattering.py       loops that add to neighbours, split for vectors
 deferring.py        sums that a loop only adds to, after it
-networks.py         networks and chains of extremes that look for NaN only where values leave
+networks.py         networks of extremes that look for NaN only where values leave
 partial_sums.py     long reductions, split into partial sums for threads
 separating.py       loops that add to rows beside their own, split for threads
 """

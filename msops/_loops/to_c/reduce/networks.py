@@ -8,12 +8,6 @@
                                         ...
     b[i] = w_2[]                        b[i] = entry[] != entry[] || ... ? nan : w_2[]
 
-A minimum or maximum of many numbers, `m[] = max(m[], a[i + 1])` and so on, keeps a NaN beside it:
-
-    m[] = max(m[], a[i + 1])     ->     term[] = a[i + 1]
-                                        nan[] = term[] != term[] ? term[] : nan[]
-                                        m[] = m[] > term[] ? m[] : term[]
-
 A value that leaves is NaN if one of the numbers that went in is. Otherwise no step sees a NaN, and
 comparisons suffice. A network that sorts has many more steps than numbers, so this halves its time.
 Compilers, too, take seconds less, for they try to simplify chains of choices between numbers and
@@ -28,7 +22,6 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import binary
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
@@ -37,7 +30,6 @@ from msops._loops.ir.nodes import (
     Const,
     Expr,
     For,
-    If,
     Kernel,
     Load,
     Local,
@@ -47,22 +39,16 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.walk import (
     Scope,
-    expressions,
-    is_innermost,
-    loads,
     loads_in,
     map_bodies,
     map_expressions,
     rewrite,
     rewrite_loops,
-    rewrite_statements,
     statements,
     with_parts,
 )
 
 _DTYPES = ("float32", "float64")
-_FEWEST_IN_CHAIN = 6
-"""Updates of one variable; with fewer, the tests take little of an iteration."""
 _STEPS_PER_TEST = 2
 """Steps for each number that goes in: a step saves one comparison, and a test takes one."""
 
@@ -73,56 +59,11 @@ def defer_nan_tests(kernel: Kernel) -> Kernel:
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         network = _network(loop.body)
-        if network is not None:
-            return (with_parts(loop, body=_Deferring(network, names).whole(loop.body)),)
-        if loop.kind != "parallel" or not is_innermost(loop):
+        if network is None:
             return None
-        body = rewrite_statements(loop.body, lambda local: (_chain(local, names),), Local)
-        return (with_parts(loop, body=body),)
+        return (with_parts(loop, body=_Deferring(network, names).whole(loop.body)),)
 
     return rewrite_loops(kernel, change)
-
-
-def _chain(local: Local, names: Names) -> Local:
-    """Returns a variable beside which a NaN is kept, if it is an extreme of many numbers."""
-    name, dtype = local.buffer.name, local.buffer.dtype
-    stores = [s for s in statements(local.body) if isinstance(s, Store) and s.buffer == name]
-    if local.buffer.shape or dtype not in _DTYPES or stores[:1] != [*local.body[:1]]:
-        return local
-    updates = [update for store in stores[1:] if (update := update_of(store))]
-    ops = {update.op for update in updates}
-    if len(updates) < max(_FEWEST_IN_CHAIN, len(stores) - 1) or not ops <= {"min", "max"}:
-        return local
-    if len(ops) != 1 or any(load.buffer == name for load in loads(stores[0].value)):
-        return local
-    nan = Buffer(names.fresh("nan"), (), dtype)
-    kept, found = Load(name, (), dtype), Load(nan.name, (), dtype)
-
-    def expression(part: Expr) -> Expr:
-        return Select(binary("ne", found, found), found, part, dtype) if part == kept else part
-
-    def change(stmt: Stmt) -> tuple[Stmt, ...]:
-        if stmt is stores[0]:
-            return (stmt, Store(nan.name, (), kept))
-        if stmt not in stores or not isinstance(stmt, Store):
-            return (map_expressions(stmt, lambda expr: rewrite(expr, expression)),)
-        update = update_of(stmt)
-        assert update
-        term = Buffer(names.fresh("term"), (), dtype)
-        now = Load(term.name, (), dtype)
-        # As they stand: of 0.0 and -0.0 the second one is kept.
-        assert isinstance(stmt.value, Binary)
-        pair = (kept, now) if kept in expressions(stmt.value.left) else (now, kept)
-        decides = binary("lt" if update.op == "min" else "gt", *pair)
-        steps = (
-            Store(term.name, (), update.term),
-            Store(nan.name, (), Select(binary("ne", now, now), now, found, dtype)),
-            with_parts(stmt, value=Select(decides, *pair, dtype)),
-        )
-        return (Local(term, steps, location=stmt.location),)
-
-    body = rewrite_statements(local.body, change, Store, If)
-    return with_parts(local, body=(Local(nan, body),))
 
 
 @dataclass(frozen=True)
