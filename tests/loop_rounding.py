@@ -78,7 +78,7 @@ def _extreme(name: str) -> Callable[..., Any]:
         a = a if isinstance(a, Number) else b.like(a)
         b = a.like(b)
         value = function(a.value, b.value)
-        either = a.is_any_zero or b.is_any_zero or bool(np.signbit(a.value) != np.signbit(b.value))
+        either = a.is_any_zero or b.is_any_zero
         return Number(value, max(a.error, b.error), max(a.size, b.size), either)
 
     return extreme

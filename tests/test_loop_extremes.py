@@ -131,16 +131,22 @@ def both(a: Any, b: Any) -> Any:
     return high, low
 
 
-def test_zeros_of_two_variables_but_for_c() -> None:
-    a, b = map(np.ravel, np.meshgrid(SPECIAL, SPECIAL))
-    kernel = parse_kernel("""kernel k(a: float64[64], b: float64[64]) -> (high, low) {
-      buffer high: float64[64]
-      buffer low: float64[64]
-      parallel i in 0 .. 64 { high[i] = max(a[i], b[i]) low[i] = min(a[i], b[i]) }
-    }""")
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("loop", ["parallel", "serial"])
+def test_zeros_of_two_variables(loop: str, dtype: str, tmp_path: Path) -> None:
+    a, b = (np.ravel(x) for x in np.meshgrid(SPECIAL, SPECIAL))
     wanted = zero_rule("max", a, b), zero_rule("min", a, b)
-    in_python = ops.kernel(both)(a, b)
+    a, b = a.astype(jnp.dtype(dtype)), b.astype(jnp.dtype(dtype))
+    kernel = parse_kernel(f"""kernel k(a: {dtype}[64], b: {dtype}[64]) -> (high, low) {{
+      buffer high: {dtype}[64]
+      buffer low: {dtype}[64]
+      {loop} i in 0 .. 64 {{ high[i] = max(a[i], b[i]) low[i] = min(a[i], b[i]) }}
+    }}""")
+    arranged = prepared(kernel)
+    source = printed(arranged, 0)
+    in_c = call(build_together(tmp_path, [source]), arranged, source, [a, b])
+    in_python = ops.kernel(both)(a, b) if dtype.startswith("float") else ()
     in_xla = jax.jit(build(to_raised(kernel)))(a, b)
-    for results in (in_python, in_xla, interpret(kernel, [a, b])):
-        for result, want in zip(results, wanted, strict=True):
+    for results in (in_c, in_python, in_xla, interpret(kernel, [a, b])):
+        for result, want in zip(results, wanted, strict=bool(results)):
             assert_same_with_zeros(result, want)

@@ -148,9 +148,9 @@ NUMBERS = [0.0, -0.0, 3.0, -3.0, -0.25, 0.25, 7.5, -6.0, np.inf, -np.inf, np.nan
 @pytest.mark.parametrize(
     ("kernel", "form"),
     [
-        *itertools.product((of_pairs, of_numbers, added, added_to_a_copy), ("xla", "native")),
-        # C compares: of 0 and -0 it gives either one.
-        (extremes, "xla"),
+        *itertools.product(
+            (of_pairs, of_numbers, added, added_to_a_copy, extremes), ("xla", "native")
+        ),
     ],
 )
 def test_forms_and_python_agree_in_signs(kernel: Any, form: str, dtype: str) -> None:
@@ -164,6 +164,95 @@ def test_forms_and_python_agree_in_signs(kernel: Any, form: str, dtype: str) -> 
     np.testing.assert_allclose(got, want, 1e-6)
     are_numbers = ~np.isnan(want)
     np.testing.assert_array_equal(np.signbit(got)[are_numbers], np.signbit(want)[are_numbers])
+
+
+def of_rows(x):
+    n, m = x.shape
+    y = output_tensor((4, n), x.dtype)
+    for i in range(n):
+        y[0, i] = x[i, 0]
+        for j in range(1, m):
+            y[0, i] = max(y[0, i], x[i, j])
+        y[1, i] = x[i, 0]
+        for j in range(1, m):
+            y[1, i] = min(x[i, j], y[1, i])
+        low = x[i, 0]
+        high = x[i, 0]
+        for j in range(1, m):
+            low = min(low, x[i, j])
+            high = max(x[i, j], high)
+        y[2, i] = low
+        y[3, i] = high
+    return y
+
+
+def of_columns(x):
+    n, m = x.shape
+    y = output_tensor((2, m), x.dtype)
+    for j in range(m):
+        y[0, j] = x[0, j]
+        y[1, j] = x[0, j]
+    for i in range(1, n):
+        for j in range(m):
+            y[0, j] = max(y[0, j], x[i, j])
+            y[1, j] = min(y[1, j], x[i, j])
+    return y
+
+
+def so_far(x):
+    n, m = x.shape
+    y = output_tensor((2, n, m), x.dtype)
+    for i in range(n):
+        low = x[i, 0]
+        high = x[i, 0]
+        for j in range(m):
+            low = min(low, x[i, j])
+            high = max(high, x[i, j])
+            y[0, i, j] = low
+            y[1, i, j] = high
+    return y
+
+
+def of_windows(x):
+    n, m = x.shape
+    y = output_tensor((2, n - 2, m - 2), x.dtype)
+    for i in range(n - 2):
+        for j in range(m - 2):
+            high = x[i, j]
+            low = x[i, j]
+            for p in range(3):
+                for q in range(3):
+                    high = max(high, x[i + p, j + q])
+                    low = min(low, x[i + p, j + q])
+            y[0, i, j] = high
+            y[1, i, j] = low
+    return y
+
+
+ALMOST_ZEROS = {
+    "most 0": [0.0] * 30 + [-0.0],
+    "most -0": [-0.0] * 30 + [0.0],
+    "all -0": [-0.0],
+    "among negative": [-1.0] * 9 + [0.0, -0.0],
+    "among positive": [1.0] * 9 + [0.0, -0.0],
+    "with NaN": [0.0] * 30 + [-0.0, np.nan, -np.nan],
+}
+
+
+@pytest.mark.parametrize("form", ["xla", "native"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("kernel", [of_rows, of_columns, so_far, of_windows])
+def test_extremes_of_many_zeros(kernel: Any, dtype: str, form: str) -> None:
+    rng = np.random.default_rng(0)
+    for shape in ((5, 7), (3, 100)):
+        for values in ALMOST_ZEROS.values():
+            x = rng.choice(np.array(values, dtype), shape)
+            got, want = run(kernel, form, x), ops.kernel(kernel)(x)
+            np.testing.assert_array_equal(got, want)
+            are_numbers = ~np.isnan(want)
+            np.testing.assert_array_equal(
+                np.signbit(got)[are_numbers], np.signbit(want)[are_numbers]
+            )
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])

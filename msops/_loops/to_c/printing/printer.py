@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.costs import fixed_trips
@@ -42,7 +42,14 @@ from msops._loops.to_c.facts.blocks import index
 from msops._loops.to_c.facts.reordering import gcc_confuses_iterations, gcc_fills_masks
 from msops._loops.to_c.facts.strides import offset
 from msops._loops.to_c.printing.fused import fused
-from msops._loops.to_c.printing.lane_loops import LaneLoop, in_lanes, names_in_lane
+from msops._loops.to_c.printing.lane_loops import (
+    LaneLoop,
+    in_lanes,
+    names_in_lane,
+    signs,
+    signs_in_lane,
+    update_beside_signs,
+)
 from msops._loops.to_c.printing.records import elements_apart
 from msops._loops.to_c.printing.thread_calls import Captured, task_call, task_text
 from msops._loops.to_c.text import Statements, Values, bare, indented
@@ -73,6 +80,7 @@ class CPrinter(Statements):
         self._written = stored_in(kernel.body) | declared_in(kernel.body)
         self._buffers = buffers_of(kernel)
         self._in_register: set[str] = set()
+        self._signs: Mapping[str, str] = {}
         self._is_in_task = False
 
     def loop(self, stmt: For) -> list[str]:
@@ -87,6 +95,15 @@ class CPrinter(Statements):
         if definitions:
             return ["{", *indented([*definitions, *self.loop(apart)]), "}"]
         return self.marked_loop(stmt, self._pragmas(stmt))
+
+    def store(self, stmt: Store) -> list[str]:
+        """Returns an assignment; that of an extreme in lanes updates its signs, too."""
+        if stmt.buffer not in self._signs:
+            return super().store(stmt)
+        update = sum_of(stmt)
+        assert update
+        name = self.values.names[stmt.buffer]
+        return update_beside_signs(update, name, self._signs[stmt.buffer], self.values)
 
     def bound(self, stmt: For, name: str, value: str) -> list[str]:
         """Returns the definition of a variable with the end of a loop; see `gcc_fills_masks`."""
@@ -157,10 +174,14 @@ class CPrinter(Statements):
         updates = {name: u for (name, _), u in found.items() if is_float(u.target.dtype)}
         names = {name: values.names[name] for name in updates}
         begin, end = bare(values.index(stmt.begin)), bare(values.index(stmt.end))
+        extremes = {name: names[name] for name, u in updates.items() if u.op in ("min", "max")}
+        self._signs = {name: signs(text) for name, text in extremes.items()}
         rest = self.loop_body(stmt)
         values.names.update(names_in_lane(names))
+        self._signs = {name: f"{signs_in_lane(text)}[ms_lane]" for name, text in extremes.items()}
         in_lane = self.loop_body(stmt)
         values.names.update(names)
+        self._signs = {}
         loop = LaneLoop(values.names[stmt.var], begin, end, fixed_trips(stmt), in_lane, rest)
         return in_lanes(loop, {names[name]: u for name, u in updates.items()}, values, _ALIGNED)
 

@@ -118,17 +118,76 @@ $inline $T $name($T a, $T b) {
 $inline $T $name($T a, $T b) {
   return a > b ? a : b;
 }""",
-        # NaN if one is. In two steps, which compilers vectorise, unlike an or of both conditions.
-        # Not `a` again where it is NaN: gcc takes seconds to simplify a sorting network of those.
+        # NaN if one is, and -0 is less than 0. Outside vectors two zeros of different signs are a
+        # case of their own; a number and its negative take its time, too.
         "min__float": """
 $inline $T $name($T a, $T b) {
-  const $T least = a < b ? a : b;
+  const $T least = b < a ? b : a;
+  if ($is_opposite) return a == 0 ? -($T)0 : least;
   return $is_nan ? $nan : least;
 }""",
         "max__float": """
 $inline $T $name($T a, $T b) {
-  const $T greatest = a > b ? a : b;
+  const $T greatest = b > a ? b : a;
+  if ($is_opposite) return a == 0 ? 0 : greatest;
   return $is_nan ? $nan : greatest;
+}""",
+        # The same in vectors: a minimum has the sign bit if one number has, a maximum if both have.
+        # The second number is tested, as the first one is the result of the step before in a chain.
+        # In two steps, which compilers vectorise, unlike an or of both conditions. Not `b` again
+        # where it is NaN: gcc takes seconds to simplify a sorting network of those.
+        "min_lanes__float": """
+$inline $T $name($T a, $T b) {
+  const $T least = b < a ? b : a;
+  const $T number = $of_bits($bits_of(least) | ($bits_of(b) & $sign));
+  return $is_nan ? $nan : number;
+}""",
+        "max_lanes__float": """
+$inline $T $name($T a, $T b) {
+  const $T greatest = b > a ? b : a;
+  const $T number = $of_bits($bits_of(greatest) & ($bits_of(b) | ~$sign));
+  return $is_nan ? $nan : number;
+}""",
+        # NaN if one is, and either one of two zeros.
+        "min_either__float": """
+$inline $T $name($T a, $T b) {
+  const $T least = b < a ? b : a;
+  return $is_nan ? $nan : least;
+}""",
+        "max_either__float": """
+$inline $T $name($T a, $T b) {
+  const $T greatest = b > a ? b : a;
+  return $is_nan ? $nan : greatest;
+}""",
+        # With the sign that is known beside it.
+        "min_signed__float": """
+$inline $T $name($T a, $B signs) {
+  return $of_bits($bits_of(a) | (signs & $sign));
+}""",
+        "max_signed__float": """
+$inline $T $name($T a, $B signs) {
+  return $of_bits($bits_of(a) & (signs | ~$sign));
+}""",
+        # Of a constant and a number. Of two zeros they give the number.
+        "least": """
+$inline $T $name($T a, $T b) {
+  return a < b ? a : b;
+}""",
+        "greatest": """
+$inline $T $name($T a, $T b) {
+  return a > b ? a : b;
+}""",
+        "bits_of": """
+$inline $B $name($T x) {
+  union { $T value; $B bits; } u;
+  u.value = x;
+  return u.bits;
+}""",
+        "of_bits": """
+$inline $T $name($B x) {
+  union { $B bits; $T value; } u;
+  u.bits = x;
+  return u.value;
 }""",
         # Evaluates both; vector units and registers prefer that to a branch.
         "select": """
@@ -272,9 +331,9 @@ def fill(template: str, name: str, inline: str, dtype: str | None, **words: str)
 def _words(dtype: str) -> dict[str, str]:
     """Returns what templates may name of a dtype; float16 and bfloat16 are computed in float."""
     if dtype in ("float16", "bfloat16", "float32"):
-        return {"T": "float", "f": "f", "least": "-3.40282347e+38f"}
+        return {"T": "float", "B": "uint32_t", "f": "f", "least": "-3.40282347e+38f"}
     if dtype == "float64":
-        return {"T": "double", "f": "", "least": "-1.7976931348623157e+308"}
+        return {"T": "double", "B": "uint64_t", "f": "", "least": "-1.7976931348623157e+308"}
     bits = 8 if dtype == "bool" else int(dtype.lstrip("uint"))
     unsigned = dtype == "bool" or dtype.startswith("u")
     greatest = 2 ** (bits - (not unsigned)) - 1

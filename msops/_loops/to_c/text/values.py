@@ -95,6 +95,10 @@ _VALUE_TYPES = {
     "float64": "double",
 }  # fmt: skip
 
+_OF_CONSTANTS = {"min": "least", "max": "greatest"}
+"""Helpers for the extreme of a constant and a number."""
+_SIGN_BITS = {"float32": "0x80000000u", "float64": "0x8000000000000000ull"}
+
 
 class Values:
     """Prints the expressions of one kernel.
@@ -108,6 +112,7 @@ class Values:
       overwritten: names of buffers and locals that need not be zero at the start.
       check_bounds: an index out of range is an error of the run.
       chooses_calls: whether a loop in vectors calls functions of which lanes may not use the value.
+      has_extremes_in_vectors: whether a loop in vectors finds minima or maxima of two floats.
       lane_bytes: of the widest elements of the loop in vectors around; 0 outside of such a loop.
       called: the functions that this loop calls.
     """
@@ -151,6 +156,7 @@ class Values:
         self._unproven = unproven
         self.check_bounds = check_bounds
         self.chooses_calls = False
+        self.has_extremes_in_vectors = False
         self._chosen: list[str] = []
         self.lane_bytes = 0
         self.called: frozenset[str] = frozenset()
@@ -285,18 +291,7 @@ class Values:
         if op in (*COMPARISONS, *LOGICAL, "and", "or", "xor"):
             return f"({left} {SIGNS[op]} {right})"
         if is_float(dtype):
-            sides = (expr.left, expr.right)
-            if op in ("min", "max") and any(isinstance(side, Const) for side in sides):
-                # A compiler knows that a constant is not NaN, which is tested of the first operand.
-                # Of two zeros the instruction gives the second one: for a minimum -0.
-                is_first = not (op == "min" and any(_is_zero(side, -1) for side in sides))
-                if isinstance(expr.right, Const) == is_first:
-                    left, right = right, left
-            text = self._float_binary(op, left, right, computed(dtype))
-            if op == "max" and any(_is_zero(side, 1) for side in sides):
-                # The instruction gives -0 for it; other zeros are left as they come.
-                text = f"({text} + {self.constant(0.0, computed(dtype))})"
-            return self.rounded(text, dtype)
+            return self.rounded(self._float_binary(expr, left, right), dtype)
         return self._integer_binary(expr, left, right)
 
     def _fits_lanes(self, comparison: Binary) -> bool:
@@ -307,15 +302,57 @@ class Values:
         """
         return comparison.op in ("eq", "ne") and 0 < self.lane_bytes <= itemsize(INDEX_DTYPE)
 
-    def _float_binary(self, op: str, left: str, right: str, dtype: str) -> str:
+    def _float_binary(self, expr: Binary, left: str, right: str) -> str:
+        op, dtype = expr.op, computed(expr.dtype)
         if op in SIGNS:
             return f"({left} {SIGNS[op]} {right})"
         if op == "pow":
             return self.math("pow", (left, right), dtype)
-        nan = self._dialect.not_finite(math.nan, dtype)
-        is_nan = self._dialect.rare.format("a != a")
-        helper = self.helper(f"{op}__float", dtype, nan=nan, is_nan=is_nan)
-        return f"{helper}({left}, {right})"
+        if op not in ("min", "max"):
+            return f"{self.helper(f'{op}__float', dtype)}({left}, {right})"
+        for side, constant, number in ((expr.left, left, right), (expr.right, right, left)):
+            is_known = isinstance(side, Const) and side.value == side.value
+            if is_known and not (op == "min" and _is_zero(side, -1)):
+                # The constant goes first: the instruction gives the second one if that is NaN.
+                text = f"{self.helper(_OF_CONSTANTS[op], dtype)}({constant}, {number})"
+                is_sum = op == "max" and _is_zero(side, 1)
+                # Of 0 and -0 it is the number; the sum with 0 is 0.
+                return f"({text} + {self.constant(0.0, dtype)})" if is_sum else text
+        # What a chain of them waits for goes first.
+        is_last = isinstance(expr.right, Load) and expr.right.buffer in self.variables
+        sides = (right, left) if is_last else (left, right)
+        form = "_lanes" if self.is_in_vector else ""
+        self.has_extremes_in_vectors |= self.is_in_vector
+        return f"{self.extreme(f'{op}{form}', dtype, expr)}({', '.join(sides)})"
+
+    def rare(self, condition: str) -> str:
+        """Returns a condition that hardly ever holds."""
+        return self._dialect.rare.format(condition)
+
+    def extreme(self, form: str, dtype: str, numbers: Expr | None = None) -> str:
+        """Returns a helper for extremes of floats.
+
+        Args:
+          form: "min", "max_lanes" and so on.
+          dtype: in which they are computed.
+          numbers: an expression that holds them.
+        """
+        sign = _SIGN_BITS[dtype]
+        bits_of, of_bits = self.helper("bits_of", dtype), self.helper("of_bits", dtype)
+        # gcc compares what it reads as float16 by a call.
+        is_read = numbers is not None and "float16" in {load.dtype for load in loads(numbers)}
+        is_half = is_read and dtype == "float32"
+        is_nan = f"({bits_of}(b) & ~{sign}) > 0x7f800000u" if is_half else "b != b"
+        return self.helper(
+            f"{form}__float",
+            "float16" if is_half else dtype,
+            nan=self._dialect.not_finite(math.nan, dtype),
+            is_nan=self.rare(is_nan),
+            is_opposite=self.rare(f"({bits_of}(a) ^ {bits_of}(b)) == {sign}"),
+            bits_of=bits_of,
+            of_bits=of_bits,
+            sign=sign,
+        )
 
     def _integer_binary(self, expr: Binary, left: str, right: str) -> str:
         op, dtype = expr.op, expr.dtype
@@ -674,7 +711,7 @@ class Values:
         """Returns the helper that moves an index into its range."""
         if self.is_in_vector:
             return self.helper("clamp", dtype)
-        is_outside = self._dialect.rare.format("i < 0 || i >= size")
+        is_outside = self.rare("i < 0 || i >= size")
         return self.helper("near", dtype, is_outside=is_outside)
 
     def may_be_outside(self, access: Load | Store, axis: int, size: int) -> bool:
