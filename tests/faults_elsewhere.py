@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import random
 import sys
@@ -19,6 +20,7 @@ from msops import Custom
 
 KERNELS = Path(__file__).parent / "faulty_kernels" / "elsewhere.cc"
 LINE = np.linspace(1, 2, 4, dtype=np.float32)
+EIGHT = np.linspace(1, 2, 8, dtype=np.float32)
 TABLE = np.linspace(0.25, 2, 15, dtype=np.float32).reshape(3, 5)
 
 
@@ -38,8 +40,9 @@ class Case:
 
 def library(kind: str, by: str, symbol: str, *args: np.ndarray, **options: Any) -> Case:
     """Returns the case of a function in KERNELS."""
+    shape = options.pop("shape", same)
     return Case(
-        kind, by, lambda: Custom(f"{KERNELS}:{symbol}", same, same, **options), args or (LINE,)
+        kind, by, lambda: Custom(f"{KERNELS}:{symbol}", shape, same, **options), args or (LINE,)
     )
 
 
@@ -75,6 +78,22 @@ def leaves_file(x: np.ndarray) -> np.ndarray:
     os.close(file)
     left.append(name)
     return 2 * x
+
+
+def sets_level(x: np.ndarray) -> np.ndarray:
+    logging.root.setLevel(logging.ERROR)
+    return 2 * x
+
+
+def sets_hook(x: np.ndarray) -> np.ndarray:
+    sys.unraisablehook = print
+    return 2 * x
+
+
+def wrong_at_last(x: np.ndarray) -> np.ndarray:
+    y = 2 * x
+    y.reshape(-1)[-1:] += 1
+    return y
 
 
 left: list[str] = []
@@ -130,6 +149,11 @@ PROCESS = (
     python("Python: Python's generator", "many calls", seeds_random),
     python("Python: limit of recursion", "many calls", raises_limit),
     python("Python: temporary files", "many calls", leaves_file),
+    library("srand, with the seed of C", "many calls", "SeedsRandWithOne"),
+    library("signals ignored", "many calls", "IgnoresBrokenPipes"),
+    library("format of std::cout", "many calls", "WritesThreeDigits"),
+    python("Python: a level of logging", "many calls", sets_level),
+    python("Python: a hook of sys", "many calls", sets_hook),
 )
 SIZES = (
     library("a read far beyond", "memory bounds", "ReadsFarBeyond"),
@@ -141,11 +165,46 @@ SIZES = (
     library("wrong at size 1", "sizes", "WrongAtOneElement"),
     library("the first axis alone", "sizes", "TakesTheFirstAxis"),
     library("wrong for another rank", "sizes", "WrongForMatrices"),
+    library("wrong at the last element", "sizes", "WrongAtLast"),
+    library("wrong at the last element, two axes", "sizes", "WrongAtLast", TABLE),
+    library("wrong at one element", "sizes", "WrongInTheMiddle"),
+    library("a rest that is wrong", "sizes", "WrongRest"),
+    library("a rest that is wrong, none as given", "sizes", "WrongRest", EIGHT),
+    library("wrong for one size", "sizes", "WrongForSixteen"),
+    library("wrong for three axes", "sizes", "ReversesThreeAxes"),
+    library("a sum of some", "sizes", "SumsFirst256", shape=lambda x: (1,)),
+    library(
+        "wrong for more rows than columns",
+        "sizes",
+        "SumsRowsOfWideOnes",
+        TABLE,
+        shape=lambda x: x[:1],
+    ),
+    library("doubles taken for floats", "refusals", "TakesDoublesForFloats"),
+    library("wrong for negative integers", "refusals", "WrongForNegativeIntegers"),
+    python("Python: wrong at the last element", "sizes", wrong_at_last),
+    python("Python: wrong for one dtype", "refusals", lambda x: 2 * x if x.itemsize > 2 else x),
+    python(
+        *("Python: another shape than declared", "sizes", lambda x: x[::2].copy()),
+        shape=lambda x: (x[0] // 2,),
+    ),
 )
 FAULTS = (*GRADIENTS, *PROCESS, *SIZES)
 
 RIGHT = (
     library("one rank", "", "HealthyLine"),
+    library("a first element that is meant", "", "HealthyFirst"),
+    library("a border without a neighbour", "", "HealthyDifference"),
+    library("a weight for each place", "", "HealthyWeights"),
+    python("an outer product", "", np.outer, LINE, LINE, shape=lambda x, y: (x[0], y[0])),
+    python("centred", "", lambda x: x - x.mean(dtype=x.dtype) if x.size else x),
+    python(
+        "a sum of terms that cancel",
+        "",
+        lambda x: x.sum(keepdims=True),
+        LINE - 1.5,
+        shape=lambda x: (1,) * len(x),
+    ),
     library("even sizes", "", "HealthyEven"),
     library("one value of an attribute", "", "HealthyAttribute", attrs={"by": 2}),
     library("a file that is removed", "", "HealthyFile"),

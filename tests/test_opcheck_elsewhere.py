@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -18,9 +19,11 @@ from msops.testing import opcheck
 @pytest.fixture(autouse=True)
 def restored() -> Iterator[None]:
     """Some of these functions change their process."""
-    limit = sys.getrecursionlimit()
+    limit, level, hook = sys.getrecursionlimit(), logging.root.level, sys.unraisablehook
     yield
     sys.setrecursionlimit(limit)
+    logging.root.setLevel(level)
+    sys.unraisablehook = hook
     for name in left:
         with contextlib.suppress(FileNotFoundError):
             os.remove(name)

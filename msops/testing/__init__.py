@@ -14,6 +14,8 @@ python_calls.py     Python functions, stopped in time
 sizes.py            other sizes, values and dtypes
 trials.py           the op on these, and what came of it
 repeats.py          results that repeat where inputs do
+orders.py           results that follow the order of inputs
+lone_places.py      one place that has another result than all others
 symbols.py          whose functions a library uses
 transformations.py  shapes; jit, threads, vmap and sharding against plain calls
 forms.py            XLA's operations and C of a loop kernel

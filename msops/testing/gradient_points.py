@@ -13,7 +13,7 @@ from typing import TypeAlias
 import numpy as np
 
 from msops.testing.finite_differences import REAL, average_size
-from msops.testing.other_inputs import resized, with_other_ranks
+from msops.testing.other_inputs import grown, resized, with_other_ranks
 from msops.testing.subject import Subject
 
 # Elements of the largest array: a few more than the blocks have in which kernels work.
@@ -83,11 +83,6 @@ def _other_sizes(flat: tuple[np.ndarray, ...]) -> Iterator[tuple[str, tuple[np.n
     if not extents:
         return
     yield "size 1", tuple(resized(array, dict.fromkeys(extents, 1)) for array in flat)
-    factor = 2
-    larger = flat
-    while max(array.size for array in larger) < _MANY:
-        larger = tuple(resized(array, {n: factor * n + 1 for n in extents}) for array in flat)
-        factor *= 2
-    most = max(array.size for array in larger)
-    if larger is not flat and most < _TOO_MANY:
-        yield f"{most} elements", larger
+    larger = grown(flat, _MANY, _TOO_MANY)
+    if larger is not None:
+        yield f"{max(array.size for array in larger)} elements", larger

@@ -80,8 +80,17 @@ _WAITED_FOR = (signal.SIGCHLD, signal.SIGTERM)
 # Rounds in which files are looked at before and after a call, and the time between two of them, in
 # which other processes write theirs. File systems tell times apart that are some ms apart.
 _LOOKS_AT_FILES, _BETWEEN_LOOKS_S, _OF_OTHERS = 5, 0.01, 2
+# Files of a folder of which each is asked when it changed.
+_FULL = 1000
 # Bytes of the state of rand() by its kind; that is the state's first number, modulo 5.
 _RANDOM_BYTES = (8, 32, 64, 128, 256)
+
+# A seed and a mask that no kernel sets, and signals that Python, or a shell, has ignored.
+_SEED, _UMASK = 20_231, 0o027
+_IGNORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT)
+
+# A flag of glibc's struct FILE: without a buffer. With one for a line it begins on a terminal.
+_BUFFERING = 0x2
 
 # Names of settings.
 _CHILDREN = "the child processes"
@@ -365,13 +374,20 @@ def files_of_calls(call: Callable[[], object]) -> list[str]:
 
 
 def _files() -> dict[str, int]:
-    """Returns when each file in the folders for temporary ones, and in the working one, changed."""
+    """Returns when each file in the folders for temporary ones, and in the working one, changed.
+
+    Of the files of a full folder it is only known that they are there: to ask each takes long.
+    """
     found = {}
     for folder in {os.environ.get("TMPDIR", "/tmp"), "/tmp", "/var/tmp", "/dev/shm", os.getcwd()}:
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
-            for entry in entries:
+            listed = list(entries)
+            for entry in listed:
                 with contextlib.suppress(OSError):
-                    found[entry.path] = entry.stat(follow_symlinks=False).st_mtime_ns
+                    is_asked = len(listed) <= _FULL
+                    found[entry.path] = (
+                        entry.stat(follow_symlinks=False).st_mtime_ns if is_asked else 0
+                    )
     return found
 
 
@@ -412,6 +428,14 @@ def growth_lines(growth: Sequence[Mapping[str, int]], half: int, calls: int) -> 
 def effect_settings() -> dict[str, Any]:
     """Returns what a kernel may change that has effects, as its op says, but no other."""
     return {"the state of rand()": _state_of_rand(), "the state of drand48()": _state_of_drand48()}
+
+
+def _set_unusual() -> None:
+    """Sets what a kernel might set to what it is anyway: that would not show."""
+    _libc.srandom(_SEED)
+    os.umask(_UMASK)
+    for number in _IGNORED:
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _state_of_rand() -> str:
@@ -463,7 +487,7 @@ def process_settings() -> dict[str, Any]:
         settings[f"the timer {name}"] = signal.getitimer(getattr(signal, name)) != (0.0, 0.0)
     for option, name in _PROCESS_OPTIONS.items():
         settings[name] = _libc.prctl(option, 0, 0, 0, 0)
-    settings |= _handlers_of_cpp()
+    settings |= _handlers_of_cpp() | _formats_of_streams()
     with contextlib.suppress(OSError):  # no library here uses OpenMP
         gomp = ctypes.CDLL("libgomp.so.1", mode=os.RTLD_NOLOAD)
         settings["the number of OpenMP's threads"] = gomp.omp_get_max_threads()
@@ -516,6 +540,24 @@ def _handlers_of_cpp() -> dict[str, str]:
             function.restype = ctypes.c_size_t
             handlers[name] = hex(function())
     return handlers
+
+
+def _formats_of_streams() -> dict[str, str]:
+    """Returns how C++ writes numbers, and how C buffers its standard output."""
+    formats = {}
+    with contextlib.suppress(OSError, ValueError):  # another library of C++
+        library = ctypes.CDLL("libstdc++.so.6", mode=os.RTLD_NOLOAD)
+        for name in ("cout", "cerr"):
+            stream = (ctypes.c_size_t * 4).in_dll(library, f"_ZSt4{name}")
+            # Behind two pointers to functions: precision, width, and the flags in half a word.
+            flags = ctypes.c_uint32.from_address(ctypes.addressof(stream) + 32).value
+            formats[f"the format of std::{name}"] = f"{stream[2]} digits, flags {flags:#x}"
+    for name in ("stdout", "stderr"):
+        file = ctypes.c_void_p.in_dll(_libc, name).value
+        if file:
+            buffering = ctypes.c_uint32.from_address(file).value & _BUFFERING
+            formats[f"the buffering of {name}"] = hex(buffering)
+    return formats
 
 
 def _umask() -> str:
@@ -650,6 +692,7 @@ def run_jobs(folder: str) -> None:
         native.nap_on_signal(signal.SIGALRM)
         if watched:
             native.report_faults(fault.fileno())
+        _set_unusual()
         settings: dict[str, Any] = {}
         effects: dict[str, Any] = {}
         for job in jobs:

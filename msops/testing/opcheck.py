@@ -111,12 +111,13 @@ def opcheck(
       it allocates and frees.
     - "two threads": unlike inputs at once.
     - "sizes": each extent 0, all 1, odd ones, and more than 100,000 elements, and other ranks.
-      Where results repeat with the inputs at sizes close to those given, they have to at all.
+      Where results repeat with the inputs, or follow their order, at sizes close to those given,
+      they have to at all; and no place but the first may be the only one that is special.
     - "values": NaN, infinities, zeros, huge, tiny and negative numbers neither crash a kernel nor
       keep it from ending.
     - "refusals": inputs of other dtypes are refused, or handled without a fault: whole numbers have
-      much the same results as integers and as floats. A refusal arrives as an error, does no harm
-      and leaves nothing behind.
+      much the same results in all dtypes. A refusal arrives as an error, does no harm and leaves
+      nothing behind.
     - "eager and jit": the same bytes, twice each, and on two threads with unlike inputs.
     - "forms agree": a loop kernel as XLA operations and as C, at sizes on both sides of 4,096
       elements, with NaN and infinities among the inputs, too; and its gradients, also where

@@ -54,17 +54,28 @@ def enlarged(flat: Sequence[np.ndarray], most: int) -> tuple[np.ndarray, ...] | 
         factor *= 2
 
 
+def grown(flat: Sequence[np.ndarray], least: int, most: int) -> tuple[np.ndarray, ...] | None:
+    """Returns arrays with larger extents, so that one has many elements; None if it cannot be."""
+    extents = {n for array in flat for n in array.shape if n > 1}
+    factor, larger = 1, tuple(flat)
+    while extents and max(array.size for array in larger) < least:
+        factor *= 2
+        larger = tuple(resized(array, {n: factor * n + 1 for n in extents}) for array in flat)
+    count = max((array.size for array in larger), default=0)
+    return larger if factor > 1 and count < most else None
+
+
 def with_other_ranks(
     flat: Sequence[np.ndarray],
 ) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
-    """Yields arrays of one axis more, and of one or none if all have the same shape; 0-d stays."""
+    """Yields arrays of more axes, and of one or none if all have the same shape; 0-d stays."""
     most = max((array.ndim for array in flat), default=0)
     if not most:
         return
-    yield (
-        f"rank {most} -> {most + 1}",
-        tuple(np.stack([array, rolled(array)]) if array.ndim else array for array in flat),
-    )
+    stacked = tuple(flat)
+    for more in (1, 2):
+        stacked = tuple(np.stack([a, rolled(a)]) if a.ndim else a for a in stacked)
+        yield f"rank {most} -> {most + more}", stacked
     shaped = {array.shape for array in flat if array.ndim}
     if len(shaped) > 1 or not all(array.size for array in flat):
         return

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import builtins
 import contextlib
 import ctypes
 import dataclasses
+import decimal
 import gc
+import logging
 import pickle
 import random
+import socket
 import sys
 import threading
 import time
@@ -36,6 +40,8 @@ from msops.testing.guarded_child import (
 
 # Calls in a row, twice, or as many as this time lets.
 _HALF, _IN_A_ROW_S = 50, 0.5
+# What Python sets in `sys` by itself.
+_OWN_OF_SYS = ("_", "last_", "modules", "path_importer_cache", "exc_")
 # How often, and how long in all, settings are looked at without a call.
 _LOOKS, _WITHOUT_CALLS_S = 20, 1.0
 
@@ -49,17 +55,20 @@ class SettingsWatch:
     @contextlib.contextmanager
     def calls(self) -> Iterator[None]:
         """Notes what changes in a block, in which the function is called."""
-        before = process_settings()
+        before, modules = _settings(), len(sys.modules)
         yield
-        self._changes = changed_settings(before, process_settings()) | self._changes
+        after = _settings()
+        if len(sys.modules) != modules:  # what a module sets that is imported is its own
+            after |= {name: before[name] for name in _python_settings() if name in before}
+        self._changes = changed_settings(before, after) | self._changes
 
     def lines(self) -> list[str]:
         """Reports what changed in the calls, but not what changes without a call, too."""
         moving: set[str] = set()
         for _ in range(_LOOKS if self._changes else 0):
-            before = process_settings()
+            before = _settings()
             time.sleep(_WITHOUT_CALLS_S / _LOOKS)
-            moving.update(map(_kind_of, changed_settings(before, process_settings())))
+            moving.update(map(_kind_of, changed_settings(before, _settings())))
         return [line for name, line in self._changes.items() if _kind_of(name) not in moving]
 
 
@@ -108,7 +117,6 @@ def call_in_a_row(
     """
 
     def work() -> Run:
-        settings = _python_settings()
         seeding = _lines_of_generators(lambda: _call(function, flat, structs, 0))
         first = run = _call(function, flat, structs, 0)
         growth = []
@@ -128,12 +136,11 @@ def call_in_a_row(
         files: list[str] = []
         if not run.error and time.monotonic() < end_s:
             files = files_of_calls(lambda: _call(function, flat, structs, 0))
-        changed = changed_settings(settings, _python_settings())
         return Run(
             error=run.error,
             calls=made,
             differing=differing,
-            left=(*changed.values(), *growth_lines(growth, _HALF, made)),
+            left=tuple(growth_lines(growth, _HALF, made)),
             effects=(*seeding, *files),
         )
 
@@ -141,18 +148,39 @@ def call_in_a_row(
     return dataclasses.replace(run, left=(*watch.lines(), *run.left))
 
 
+def _settings() -> dict[str, Any]:
+    """Returns what a function may change of its process and of Python, and should leave."""
+    return process_settings() | _python_settings()
+
+
 def _python_settings() -> dict[str, Any]:
-    """Returns what a function may change of Python and NumPy, and should leave."""
-    return {
-        "NumPy's handling of errors": np.geterr(),
+    context = decimal.getcontext()
+    settings = {
+        "NumPy's handling of errors": (np.geterr(), np.geterrcall()),
         "NumPy's options of printing": np.get_printoptions(),
         "Python's filters of warnings": len(warnings.filters),
         "Python's limit of recursion": sys.getrecursionlimit(),
-        "Python's collection of garbage": gc.isenabled(),
-        "Python's path of modules": list(sys.path),
-        "sys.stdout": sys.stdout,
-        "sys.stderr": sys.stderr,
+        "Python's interval between threads": sys.getswitchinterval(),
+        "Python's collection of garbage": (gc.isenabled(), gc.get_threshold(), gc.callbacks[:]),
+        "Python's functions that trace": (sys.gettrace(), sys.getprofile()),
+        "these functions of new threads": (threading.gettrace(), threading.getprofile()),
+        "the names of builtins": sorted(vars(builtins)),
+        "the root of logging": (
+            logging.root.level,
+            logging.root.disabled,
+            logging.root.manager.disable,
+        ),
+        "the handlers of logging": logging.root.handlers[:],
+        "the context of decimal": (context.prec, context.rounding),
+        "the timeout of sockets": socket.getdefaulttimeout(),
+        "the time zone": time.tzname,
     }
+    settings |= {
+        f"sys.{name}": value[:] if isinstance(value, list) else value
+        for name, value in vars(sys).items()
+        if not name.startswith(_OWN_OF_SYS)
+    }
+    return settings | {f"JAX's {name}": value for name, value in jax.config.values.items()}
 
 
 def _lines_of_generators(call: Callable[[], object]) -> list[str]:

@@ -21,8 +21,8 @@ from msops.testing.trials import Trial
 _ALIKE = 2
 
 
-def unrepeated(subject: Subject, trials: Sequence[Trial]) -> list[str]:
-    """Reports where results of one size or rank are not those of others."""
+def unrepeated(subject: Subject, trials: Sequence[Trial], is_of_elements: bool) -> list[str]:
+    """Reports where results of one size, or of one rank of an op of elements, are not of others."""
     shapes = [struct.shape for struct in subject.outputs().structs]
     if subject.options.stateful or not shapes or not all(map(math.prod, shapes)):
         return []
@@ -40,7 +40,7 @@ def unrepeated(subject: Subject, trials: Sequence[Trial]) -> list[str]:
         if unlike and index < _ALIKE:
             return []
         lines += [f"{trial.inputs}: {line}; at other sizes results repeat" for line in unlike]
-    return [*lines, *_unlike_ranks(subject, trials, blocks)]
+    return [*lines, *(_unlike_ranks(subject, trials, blocks) if is_of_elements else ())]
 
 
 def _repeats(own: Sequence[np.ndarray], trial: Trial) -> bool:

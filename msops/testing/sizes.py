@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import warnings
 from collections.abc import Callable, Iterator
 
@@ -11,20 +12,25 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops.testing.guarded import HangError
-from msops.testing.other_inputs import enlarged, is_real, resized, with_other_ranks
+from msops.testing.lone_places import one_alone
+from msops.testing.orders import is_of_elements, ordered_cases, out_of_order
+from msops.testing.other_inputs import enlarged, grown, is_real, resized, with_other_ranks
 from msops.testing.repeats import unrepeated
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
 from msops.testing.tolerances import far_apart_as_numbers
-from msops.testing.trials import Trial, fault_lines, summary, try_out
+from msops.testing.trials import Arrays, Trial, fault_lines, results_of, summary, try_out
 
 # Narrower and wider than most: a kernel that takes them for its own leaves its buffers, or leaves
 # half of an output as it was.
 _OTHER_DTYPES = ("float16", "float64")
-# Dtypes of as many bytes with unlike bits.
-_OF_ONE_SIZE = {"float32": "int32", "int32": "float32", "float64": "int64", "int64": "float64"}
+# Dtypes in which whole numbers have much the same results, if an op takes them; a Python function
+# gets arrays that know their dtype, and may read integers as bits.
+_FLOATS, _INTEGERS = ("float32", "float64", "float16"), ("int32", "int64")
 # Elements of an array: more than 16 bits count, and what is too many to look at.
 _LARGE, _LARGEST = 100_000, 10_000_000
+# More elements than kernels handle at a time, and few enough to be called often.
+_MANY, _MOST = 1000, 20_000
 _NOT_TRIED = "a handler of XLA could end this process"
 
 
@@ -44,7 +50,8 @@ def check_sizes(subject: Subject, is_safe: bool) -> Finding:
         trials += try_out(subject, dict(_enlarged(subject)), is_safe)
     faults = fault_lines(trials)
     if not faults:
-        faults = unrepeated(subject, trials)
+        with contextlib.suppress(HangError):
+            faults = _special_places(subject, trials, is_safe)
     if faults:
         return failed(
             check,
@@ -54,6 +61,13 @@ def check_sizes(subject: Subject, is_safe: bool) -> Finding:
             "another code than 0 for sizes and ranks that the kernel does not take.",
         )
     return passed(check, summary(trials))
+
+
+def _special_places(subject: Subject, trials: list[Trial], is_safe: bool) -> list[str]:
+    """Reports where results depend on the place or the number of inputs, but not everywhere."""
+    cases = ordered_cases(subject, trials, is_safe)
+    faults = unrepeated(subject, trials, is_of_elements(cases))
+    return faults or out_of_order(cases) or one_alone(subject, cases, is_safe)
 
 
 def check_values(subject: Subject, is_safe: bool) -> Finding:
@@ -122,16 +136,20 @@ def check_refusals(subject: Subject, is_safe: bool) -> Finding:
         return skipped(check, _NOT_TRIED)
     if not any(array.size for array in subject.flat):
         return skipped(check, "a kernel need not run for arrays without elements")
-    whole = dict(_whole_numbers(subject))
-    cases = dict(_recast(subject)) | whole
+    own, *others = _comparable(subject) or ("",)
+    cases = dict(_recast(subject))
+    cases |= {
+        f"whole numbers as {name}": _whole_numbers(subject, name)
+        for name in others
+        if name not in _OTHER_DTYPES
+    }
     with jax.enable_x64(True):
         trials = list(try_out(subject, cases, is_safe))
-        pair = [trial for trial in trials if trial.inputs in whole]
-        # The first of the pair has the dtype that the op was given.
-        trials = [trial for trial in trials if trial.inputs != next(iter(whole), "")]
+        taken = {trial.inputs.split()[-1] for trial in trials if trial.results}
         faults = fault_lines(trials)
-        if len(pair) > 1 and not faults and not pair[0].faults:
-            faults += _unlike_numbers(*pair)
+        if not faults and taken.intersection(others):
+            names = [own, *(name for name in others if name in taken)]
+            faults = _unlike_dtypes(subject, names, is_safe)
         for trial in trials if is_safe else ():
             if trial.refusal == "return code":
                 faults += _refusal_faults(subject, trial.inputs, cases[trial.inputs])
@@ -157,10 +175,19 @@ def _resized(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
         "about half": {extent: (extent + 1) // 2 for extent in extents},
         "one more": {extent: extent + 1 for extent in extents},
         "odd": {extent: 2 * extent + 1 for extent in extents},
+        "power of two": {extent: 1 << (2 * extent).bit_length() for extent in extents},
         "larger odd": {extent: 8 * extent + 5 for extent in extents},
     }
+    if len(extents) > 1:  # fewer rows than columns, and more
+        most = extents[-1]
+        changes |= {
+            f"{extent} -> {2 * most + extent}": {extent: 2 * most + extent} for extent in extents
+        }
     for name, change in changes.items() if extents else ():
         yield name, tuple(resized(array, change) for array in subject.flat)
+    many = grown(subject.flat, _MANY, _MOST)
+    if many is not None and _results_fit(subject, many, _LARGE):
+        yield "many elements", many
 
 
 def _enlarged(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
@@ -168,11 +195,19 @@ def _enlarged(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
     if _is_of_xla(subject) or max((array.size for array in subject.flat), default=0) > _LARGE:
         return
     flat = enlarged(subject.flat, _LARGE)
-    if flat is not None and max(array.size for array in flat) < _LARGEST:
+    if flat is not None and _results_fit(subject, flat, _LARGEST):
         extent, larger = (
             max(n for a in arrays for n in a.shape) for arrays in (subject.flat, flat)
         )
         yield f"{extent} -> {larger}", flat
+
+
+def _results_fit(subject: Subject, flat: tuple[np.ndarray, ...], most: int) -> bool:
+    """Returns whether no array of a call has more elements than that."""
+    shapes = [array.shape for array in flat]
+    with contextlib.suppress(Exception):  # it does not take them, and will say so
+        shapes += [struct.shape for struct in subject.outputs(flat).structs]
+    return all(math.prod(shape) <= most for shape in shapes)
 
 
 def _recast(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
@@ -187,42 +222,50 @@ def _recast(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
         yield f"input {index} {name}", (*before, _cast(array, name), *after)
 
 
-def _whole_numbers(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
-    """Yields inputs of few whole numbers, in their own dtype and in an unlike one of that size.
+def _comparable(subject: Subject) -> tuple[str, ...]:
+    """Returns the dtypes in which whole numbers should have much the same results; own first.
 
     A kernel in a library that mistakes one for the other reads wrong numbers, and leaves no buffer.
-    Others get arrays that know their dtype: where they read bits, they mean to.
     """
-    if subject.native() is None:
-        return
     own = subject.flat[0].dtype
-    other = np.dtype(_OF_ONE_SIZE.get(own.name, own))
-    if other == own or not all(array.dtype == own for array in subject.flat):
-        return
-    for dtype in (own, other):
-        yield (
-            f"whole numbers as {dtype.name}",
-            tuple((np.rint(abs(array)) % 7 + 3).astype(dtype) for array in subject.flat),
-        )
+    known = (*_FLOATS, *(_INTEGERS if subject.native() else ()))
+    if _is_of_xla(subject) or own.name not in known:
+        return ()
+    alike = all(array.dtype == own for array in subject.flat)
+    return tuple(dict.fromkeys((own.name, *known))) if alike else ()
 
 
-def _unlike_numbers(own: Trial, other: Trial) -> list[str]:
-    """Reports where results of equal numbers in two dtypes are far apart.
+def _whole_numbers(subject: Subject, dtype: str, sign: int = 1) -> tuple[np.ndarray, ...]:
+    """Returns inputs of few whole numbers, each second with a sign."""
+    numbers = [np.rint(abs(array)) % 7 + 3 for array in subject.flat]
+    for array in numbers:
+        array.reshape(-1)[::2] *= sign
+    return tuple(array.astype(dtype) for array in numbers)
 
-    Integers are cut off, so that only what is more than that counts.
-    """
+
+def _unlike_dtypes(subject: Subject, names: list[str], is_safe: bool) -> list[str]:
+    """Reports where results of equal numbers in other dtypes than the first are far apart."""
     lines = []
-    for index, (left, right) in enumerate(zip(own.results, other.results, strict=False)):
+    for what, sign in (("whole numbers", 1), ("whole numbers of both signs", -1)):
+        cases = [_whole_numbers(subject, name, sign) for name in names]
+        own, *others = results_of(subject, cases, is_safe)
+        for name, other in zip(names[1:], others, strict=True):
+            unlike = _unlike_numbers(own, other) if own and other else []
+            lines += [f"{what} as {name}: {line} as {names[0]}" for line in unlike]
+    return lines
+
+
+def _unlike_numbers(own: Arrays, other: Arrays) -> list[str]:
+    lines = []
+    for index, (left, right) in enumerate(zip(own, other, strict=False)):
         if left.shape != right.shape or np.iscomplexobj(left) or bool in (left.dtype, right.dtype):
             continue
-        usual, got = left.astype(np.float64), right.astype(np.float64)
-        far = far_apart_as_numbers(usual, got, got if right.dtype.kind == "f" else usual)
+        far = far_apart_as_numbers(left, right)
         if far.any():
             first = tuple(int(i) for i in np.argwhere(far)[0])
             lines.append(
-                f"{other.inputs}: output {index}: {far.sum()} of {far.size} elements are not those "
-                f"of {own.inputs}, the first {list(first)}: {got[first]:g} instead of "
-                f"{usual[first]:g}"
+                f"output {index}: {far.sum()} of {far.size} elements differ, the first "
+                f"{list(first)}: {right[first]:g} instead of {left[first]:g}"
             )
     return lines
 

@@ -11,6 +11,8 @@ from msops.testing.guarded import show
 
 # Two lowerings of one op differ in the order of sums, which costs a few hundred units at most.
 _UNITS = 256
+# Numbers that are larger may wrap around, or overflow a float of 16 bits.
+_COUNTED = 1 << 15
 
 
 def disagreements(expected: Sequence[np.ndarray], got: Sequence[np.ndarray]) -> list[str]:
@@ -22,7 +24,7 @@ def disagreements(expected: Sequence[np.ndarray], got: Sequence[np.ndarray]) -> 
         if left.shape != right.shape or left.dtype != right.dtype:
             lines.append(f"output {index}: {show(right)} instead of {show(left)}")
             continue
-        elements = np.flatnonzero(~_close(left, right))
+        elements = np.flatnonzero(~close(left, right))
         if elements.size:
             first = np.unravel_index(elements[0], left.shape)
             lines.append(
@@ -33,30 +35,43 @@ def disagreements(expected: Sequence[np.ndarray], got: Sequence[np.ndarray]) -> 
     return lines
 
 
-def _close(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+def close(
+    left: np.ndarray, right: np.ndarray, scale: float = 0.0, terms: int = _UNITS
+) -> np.ndarray:
+    """Returns which elements of results differ by no more than rounding.
+
+    Args:
+      left, right: the results.
+      scale: a size that results have elsewhere: of sums that cancel, rounding is a part of it.
+      terms: how many numbers are added.
+    """
     if not jnp.issubdtype(left.dtype, jnp.inexact):
         return left == right
     unit = float(jnp.finfo(left.dtype).eps)
     wide = np.complex128 if jnp.issubdtype(left.dtype, jnp.complexfloating) else np.float64
     left, right = left.astype(wide), right.astype(wide)
     finite = np.abs(left[np.isfinite(left)])
-    scale = float(finite.max()) if finite.size else 0.0
     # Of the largest element, as sums cancel.
-    return np.isclose(right, left, rtol=_UNITS * unit, atol=_UNITS * unit * scale, equal_nan=True)
+    scale = max(scale, float(finite.max(initial=0)))
+    part = max(terms, _UNITS) * unit
+    return np.isclose(right, left, rtol=part, atol=part * scale, equal_nan=True)
 
 
-def far_apart_as_numbers(usual: np.ndarray, got: np.ndarray, floats: np.ndarray) -> np.ndarray:
+def far_apart_as_numbers(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Returns which results of equal whole numbers in two dtypes differ by more than a cut.
 
-    Integers are cut off, by a kernel's divisions too, so that half of a number may be missing.
-
-    Args:
-      usual, got: the results, as float64.
-      floats: those of the two that are of a float dtype, as integers may wrap around; where such a
-        number is large, nothing is known.
+    Floats differ by rounding, also at a step. Integers are cut off, by a kernel's divisions too, so
+    that half of a number may be missing. Where a number is large, integers may wrap around.
     """
+    one, other = left.astype(np.float64), right.astype(np.float64)
+    are_floats = [jnp.issubdtype(array.dtype, jnp.floating) for array in (left, right)]
+    # Of two integers, the one of more bits has not wrapped.
+    right_counts = are_floats[1] if any(are_floats) else right.itemsize > left.itemsize
+    sizes = abs(other if right_counts else one)
+    known = (sizes < _COUNTED) & np.isfinite(one) & np.isfinite(other)
     with np.errstate(invalid="ignore"):
-        return ~(abs(usual - got) <= 2 + abs(floats) / 2) & (abs(floats) < 1 << 20)
+        allowed = sizes[known].max(initial=0) / 4 if all(are_floats) else 2 + sizes / 2
+        return (abs(one - other) > allowed) & known
 
 
 def unequal(expected: Sequence[np.ndarray], got: Sequence[np.ndarray]) -> bool:

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <iostream>
 #include <new>
 
 #include "custom_aot_extra.h"
@@ -185,6 +186,120 @@ KERNEL(TakesTheFirstAxis) {
 KERNEL(WrongForMatrices) {
   ARRAYS;
   for (int64_t i = 0; i < n; ++i) y[i] = ndims[0] == 2 ? x[i] : 2 * x[i];
+  return 0;
+}
+
+KERNEL(WrongAtLast) {
+  ARRAYS;
+  Twice(x, y, n);
+  if (n > 0) y[n - 1] = x[n - 1];
+  return 0;
+}
+
+KERNEL(WrongInTheMiddle) {
+  ARRAYS;
+  Twice(x, y, n);
+  if (n > 2) y[n / 2] += 1;
+  return 0;
+}
+
+KERNEL(WrongRest) {  // behind the last whole vector of eight
+  ARRAYS;
+  Twice(x, y, n);
+  for (int64_t i = n / 8 * 8; i < n; ++i) y[i] = x[i];
+  return 0;
+}
+
+KERNEL(WrongForSixteen) {
+  ARRAYS;
+  Twice(x, y, n);
+  if (n == 16) y[15] = 0;
+  return 0;
+}
+
+KERNEL(SumsFirst256) {
+  ARRAYS;
+  float sum = 0;
+  for (int64_t i = 0; i < n && i < 256; ++i) sum += x[i];
+  y[0] = sum;
+  return 0;
+}
+
+KERNEL(SumsRowsOfWideOnes) {  // rows beyond the number of columns are 0
+  ARRAYS;
+  if (ndims[0] != 2) return 3;
+  const int64_t rows = shapes[0][0], columns = shapes[0][1];
+  for (int64_t i = 0; i < rows; ++i) {
+    y[i] = 0;
+    for (int64_t j = 0; j < columns && i < columns; ++j) y[i] += x[i * columns + j];
+  }
+  return 0;
+}
+
+KERNEL(ReversesThreeAxes) {
+  ARRAYS;
+  for (int64_t i = 0; i < n; ++i) y[i] = 2 * x[ndims[0] == 3 ? n - 1 - i : i];
+  return 0;
+}
+
+KERNEL(TakesDoublesForFloats) {
+  const int64_t n = Size(ndims[0], shapes[0]);
+  if (strcmp(dtypes[0], "float64") == 0) {
+    const float* x = static_cast<const float*>(params[0]);
+    double* y = static_cast<double*>(params[1]);
+    for (int64_t i = 0; i < n; ++i) y[i] = 2 * x[i];
+    return 0;
+  }
+  if (strcmp(dtypes[0], "float32") != 0) return 2;
+  return Twice(static_cast<const float*>(params[0]), static_cast<float*>(params[1]), n);
+}
+
+KERNEL(WrongForNegativeIntegers) {
+  const int64_t n = Size(ndims[0], shapes[0]);
+  if (strcmp(dtypes[0], "int32") == 0) {
+    const int32_t* x = static_cast<const int32_t*>(params[0]);
+    int32_t* y = static_cast<int32_t*>(params[1]);
+    for (int64_t i = 0; i < n; ++i) y[i] = x[i] < 0 ? 0 : 2 * x[i];
+    return 0;
+  }
+  if (strcmp(dtypes[0], "float32") != 0) return 2;
+  return Twice(static_cast<const float*>(params[0]), static_cast<float*>(params[1]), n);
+}
+
+KERNEL(SeedsRandWithOne) {
+  ARRAYS;
+  srand(1);
+  return Twice(x, y, n);
+}
+
+KERNEL(IgnoresBrokenPipes) {
+  ARRAYS;
+  signal(SIGPIPE, SIG_IGN);
+  return Twice(x, y, n);
+}
+
+KERNEL(WritesThreeDigits) {
+  ARRAYS;
+  std::cout.precision(3);
+  return Twice(x, y, n);
+}
+
+KERNEL(HealthyFirst) {  // the first element is the start of a series
+  ARRAYS;
+  Twice(x, y, n);
+  if (n > 0) y[0] = 1;
+  return 0;
+}
+
+KERNEL(HealthyDifference) {  // the last has no neighbour
+  ARRAYS;
+  for (int64_t i = 0; i < n; ++i) y[i] = i + 1 < n ? x[i + 1] - x[i] : 0;
+  return 0;
+}
+
+KERNEL(HealthyWeights) {
+  ARRAYS;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * static_cast<float>(i % 7);
   return 0;
 }
 

@@ -1,0 +1,202 @@
+"""Results that follow the order of their inputs.
+
+Where inputs in another order along an axis give results in that order, or the same ones, no place
+along that axis is special: a function of each element or of each row, a sum, a product of matrices.
+What holds at the size that an op was given and at others has to hold at all.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import TypeAlias
+
+import jax.numpy as jnp
+import numpy as np
+
+from msops.testing.subject import Subject
+from msops.testing.tolerances import close
+from msops.testing.trials import Arrays, Trial, results_of
+
+Axes: TypeAlias = tuple[tuple[int, ...], ...]
+
+# At how many sizes beside the given one results have to follow before that is taken for a rule.
+_ALIKE = 2
+# Fewer places are too few to follow an order.
+_LEAST = 2
+# Elements of the largest arrays: of long sums the order counts.
+_MOST = 20_000
+
+
+@dataclasses.dataclass(frozen=True)
+class Reordering:
+    """What is put in another order: the axes of one extent, or all elements.
+
+    Attributes:
+      extent: that of the axes; 0 for all elements.
+      axes, axes_of_results: which these are, of each input and of each result.
+    """
+
+    extent: int
+    axes: Axes = ()
+    axes_of_results: Axes = ()
+
+    def __str__(self) -> str:
+        return f"the axis of {self.extent}" if self.extent else "all elements"
+
+    def inputs(self, flat: Arrays, seed: int = 0, more: int = 0) -> Arrays:
+        """Returns inputs in another order; they have so many more axes than those given."""
+        return self._ordered(flat, self.axes, seed, more)
+
+    def results(self, results: Arrays, seed: int = 0, more: int = 0) -> Arrays:
+        """Returns results in the same order."""
+        return self._ordered(results, self.axes_of_results, seed, more)
+
+    def _ordered(self, arrays: Arrays, axes: Axes, seed: int, more: int) -> Arrays:
+        if not self.extent:
+            return tuple(a.reshape(-1)[_order(a.size, seed)].reshape(a.shape) for a in arrays)
+        ordered = []
+        for array, own in zip(arrays, axes, strict=True):
+            for axis in own:
+                order = _order(array.shape[axis + more], seed)
+                array = array.take(order, axis + more)
+            ordered.append(array)
+        return tuple(ordered)
+
+
+def _order(count: int, seed: int) -> np.ndarray:
+    order = np.random.default_rng(seed).permutation(count)
+    return np.roll(order, 1) if (order == np.arange(count)).all() else order
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """Inputs and their results; and the results of inputs in other orders.
+
+    Attributes:
+      name: of the inputs.
+      more: how many axes they have more than those given.
+    """
+
+    name: str
+    flat: Arrays
+    results: Arrays
+    more: int
+    ordered: dict[Reordering, Arrays]
+
+    @property
+    def size(self) -> int:
+        """How many elements the largest input has."""
+        return max(array.size for array in self.flat)
+
+    def moves(self, places: Reordering, index: int, scale: float) -> bool:
+        """Returns whether a result is in the order of its inputs."""
+        moved = places.results(self.results, more=self.more)[index]
+        return self._is_close(moved, self.ordered[places][index], scale)
+
+    def stays(self, places: Reordering, index: int, scale: float) -> bool:
+        """Returns whether a result is the same in any order of its inputs."""
+        return self._is_close(self.results[index], self.ordered[places][index], scale)
+
+    def _is_close(self, left: np.ndarray, right: np.ndarray, scale: float) -> bool:
+        return bool(close(left, right, scale, self.size).all())
+
+
+def ordered_cases(subject: Subject, trials: Sequence[Trial], is_safe: bool) -> list[Case]:
+    """Returns the inputs given, and those of trials that have results, with what comes of both.
+
+    Raises:
+      HangError: a call did not end in time.
+    """
+    all_places = list(_places_of(subject))
+    if subject.options.stateful or not all_places:
+        return []
+    given = subject.flat
+    taken: dict[str, tuple[Arrays, int]] = {"the size given": (given, 0)}
+    for trial in trials:
+        steps = {own.ndim - array.ndim for own, array in zip(trial.flat, given, strict=True)}
+        if trial.results and len(steps) == 1 and max(a.size for a in trial.flat) <= _MOST:
+            taken[trial.inputs] = trial.flat, steps.pop()
+    wanted: list[tuple[str, Reordering | None, Arrays]] = []
+    for name, (flat, more) in taken.items():
+        wanted.append((name, None, flat))
+        for places in all_places:
+            if more >= 0 or not places.extent:
+                ordered = places.inputs(flat, more=more)
+                if any(map(_differ, flat, ordered)):
+                    wanted.append((name, places, ordered))
+    found = results_of(subject, [flat for *_, flat in wanted], is_safe)
+    results = {(name, key): own for (name, key, _), own in zip(wanted, found, strict=True) if own}
+    ranks = [len(struct.shape) for struct in subject.outputs().structs]
+    cases = []
+    for name, (flat, more) in taken.items():
+        unmoved = results.get((name, None))
+        if unmoved and [result.ndim - more for result in unmoved] == ranks:
+            moved = {key: results[name, key] for key in all_places if (name, key) in results}
+            cases.append(Case(name, flat, unmoved, more, moved))
+    return cases if cases and cases[0].flat is given else []
+
+
+def _places_of(subject: Subject) -> Iterator[Reordering]:
+    shapes = [array.shape for array in subject.flat]
+    of_results = [struct.shape for struct in subject.outputs().structs]
+    for extent in sorted({n for shape in shapes for n in shape if n >= _LEAST}):
+        yield Reordering(extent, _axes_of(shapes, extent), _axes_of(of_results, extent))
+    if len({*shapes, *of_results}) == 1 and len(shapes[0]) > 1:
+        yield Reordering(0)
+
+
+def _axes_of(shapes: Sequence[tuple[int, ...]], extent: int) -> Axes:
+    return tuple(tuple(axis for axis, n in enumerate(shape) if n == extent) for shape in shapes)
+
+
+def _differ(left: np.ndarray, right: np.ndarray) -> bool:
+    return left.tobytes() != right.tobytes()
+
+
+def is_of_elements(cases: Sequence[Case]) -> bool:
+    """Returns whether all results have the order of all elements, at the size given."""
+    return bool(cases and cases[0].ordered) and all(
+        cases[0].moves(places, index, 0.0)
+        for places in cases[0].ordered
+        for index in range(len(cases[0].results))
+    )
+
+
+def out_of_order(cases: Sequence[Case]) -> list[str]:
+    """Reports where results do not follow the order of inputs as they do at other sizes."""
+    return [
+        line for places in (cases[0].ordered if cases else ()) for line in _unlike(places, cases)
+    ]
+
+
+def _unlike(places: Reordering, cases: Sequence[Case]) -> list[str]:
+    """Reports which results follow at the size given and at others, but not at all."""
+    given, *others = (case for case in cases if places in case.ordered)
+    lines = []
+    for index, result in enumerate(given.results):
+        scale = _largest(result)
+        moves, stays = (holds(given, places, index, scale) for holds in (Case.moves, Case.stays))
+        # A constant result follows no order and every order.
+        has_places = not places.extent or places.axes_of_results[index]
+        if not (moves or stays) or (
+            has_places and not _differ(result, places.results(given.results)[index])
+        ):
+            continue
+        holds = Case.moves if moves else Case.stays
+        unlike = [case for case in others if not holds(case, places, index, scale)]
+        if len(others) - len(unlike) >= _ALIKE:
+            lines += [
+                f"{case.name}: output {index} does not follow the order of {places}, as it does at "
+                "other sizes"
+                for case in unlike
+            ]
+    return lines
+
+
+def _largest(array: np.ndarray) -> float:
+    """Returns the largest magnitude of finite floats; 0 for others."""
+    if not jnp.issubdtype(array.dtype, jnp.inexact):
+        return 0.0
+    sizes = np.abs(array.astype(np.complex128))
+    return float(sizes[np.isfinite(sizes)].max(initial=0))
