@@ -66,8 +66,8 @@ def test_a_gradient_that_is_wrong_elsewhere_is_found_there(point: str) -> None:
 def test_a_right_gradient_passes_at_all_points() -> None:
     finding = gradient_of(cube(lambda x: 3 * x**2), X)
     assert finding.verdict == "passed", finding
-    # Eight kinds of values, two of sizes, two of ranks.
-    assert finding.summary.endswith("; 12 other points, second order")
+    # Eight kinds of values, two of sizes, three of ranks.
+    assert finding.summary.endswith("; 13 other points, second order")
 
 
 def power(only: str, slope: Any) -> Custom:
