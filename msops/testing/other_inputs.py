@@ -56,7 +56,7 @@ def enlarged(flat: Sequence[np.ndarray], most: int) -> tuple[np.ndarray, ...] | 
 
 def grown(flat: Sequence[np.ndarray], least: int, most: int) -> tuple[np.ndarray, ...] | None:
     """Returns arrays with larger extents, so that one has many elements; None if it cannot be."""
-    extents = {n for array in flat for n in array.shape if n > 1}
+    extents = {n for array in flat if array.size for n in array.shape if n > 1}
     factor, larger = 1, tuple(flat)
     while extents and max(array.size for array in larger) < least:
         factor *= 2
