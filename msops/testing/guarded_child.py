@@ -77,9 +77,9 @@ _LEAST_GROWTH = {_HEAP: 16}
 # What the process that forks waits for: the end of a fork, and to be asked to end it.
 _WAITED_FOR = (signal.SIGCHLD, signal.SIGTERM)
 
-# Rounds in which files are looked at before and after a call, and the time between two of them, in
-# which other processes write theirs. File systems tell times apart that are some ms apart.
-_LOOKS_AT_FILES, _BETWEEN_LOOKS_S, _OF_OTHERS = 5, 0.01, 2
+# Rounds in which files are looked at before and after a call, and the least time between two of
+# them, in which other processes write theirs. File systems tell times apart that are some ms apart.
+_LOOKS_AT_FILES, _BETWEEN_LOOKS_S = 6, 0.01
 # Files of a folder of which each is asked when it changed.
 _FULL = 1000
 # Bytes of the state of rand() by its kind; that is the state's first number, modulo 5.
@@ -355,22 +355,28 @@ def run_in_a_row(
 def files_of_calls(call: Callable[[], object]) -> list[str]:
     """Reports files that each call makes or writes to, in the folders where such files lie.
 
-    Other processes use these folders, too. What they do, they do between calls as well.
+    Other processes use these folders, too. What they do, they do between calls as well: a time
+    without a call is as long as the call before it. In a folder where files come at such a time,
+    only those count that each call writes to.
     """
     in_calls, between = [], []
     seen = _files()
     for _ in range(_LOOKS_AT_FILES):
+        start_s = time.perf_counter()
         call()
         after = _files()
         in_calls.append(_newer(seen, after))
-        time.sleep(_BETWEEN_LOOKS_S)
+        time.sleep(max(_BETWEEN_LOOKS_S, time.perf_counter() - start_s))
         seen = _files()
         between.append(_newer(after, seen))
-    same = set.intersection(*in_calls).difference(*between)
-    each = [min(names) for names in in_calls if names]
-    if not same and len(each) == len(in_calls) and sum(map(bool, between)) <= _OF_OTHERS:
-        return [f"files: each call leaves one, as {each[-1]}"]
-    return [f"files: each call writes to {name}" for name in sorted(same)]
+    if same := set.intersection(*in_calls).difference(*between):
+        return [f"files: each call writes to {name}" for name in sorted(same)]
+    others = set(map(os.path.dirname, set().union(*between)))
+    for folder in sorted(set(map(os.path.dirname, in_calls[-1])) - others):
+        each = [[name for name in names if os.path.dirname(name) == folder] for names in in_calls]
+        if all(each):
+            return [f"files: each call leaves one, as {min(each[-1])}"]
+    return []
 
 
 def _files() -> dict[str, int]:
