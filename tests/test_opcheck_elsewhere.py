@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
-import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from faults_elsewhere import FAULTS, RIGHT, Case, left
+from faults_elsewhere import FAULTS, RIGHT, Case
 from quick_cases import one_in
 from test_opcheck import check_one
 
@@ -17,17 +16,14 @@ from msops.testing import opcheck
 
 
 @pytest.fixture(autouse=True)
-def restored() -> Iterator[None]:
-    """Some of these functions change their process."""
+def restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Some of these functions change their process, or leave files where it works."""
+    monkeypatch.chdir(tmp_path)
     limit, level, hook = sys.getrecursionlimit(), logging.root.level, sys.unraisablehook
     yield
     sys.setrecursionlimit(limit)
     logging.root.setLevel(level)
     sys.unraisablehook = hook
-    for name in left:
-        with contextlib.suppress(FileNotFoundError):
-            os.remove(name)
-    left.clear()
 
 
 @pytest.mark.parametrize("case", one_in(8, FAULTS), ids=lambda case: case.kind)

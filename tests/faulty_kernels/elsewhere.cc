@@ -76,7 +76,7 @@ KERNEL(NamesThread) {
 
 KERNEL(LeavesFiles) {
   ARRAYS;
-  char name[] = "/tmp/msops_testXXXXXX";
+  char name[] = "msops_testXXXXXX";
   const int file = mkstemp(name);
   if (file < 0) return 3;
   close(file);
@@ -85,7 +85,7 @@ KERNEL(LeavesFiles) {
 
 KERNEL(WritesFile) {
   ARRAYS;
-  FILE* file = fopen("/tmp/msops_test_of_a_fault", "w");
+  FILE* file = fopen("msops_test_of_a_fault", "w");
   if (file == nullptr) return 3;
   fprintf(file, "%lld\n", static_cast<long long>(n));
   fclose(file);
@@ -322,7 +322,7 @@ KERNEL(HealthyAttribute) {
 
 KERNEL(HealthyFile) {
   ARRAYS;
-  char name[] = "/tmp/msops_testXXXXXX";
+  char name[] = "msops_testXXXXXX";
   const int file = mkstemp(name);
   if (file < 0) return 3;
   unlink(name);
