@@ -21,8 +21,8 @@ def op_of(kernel: Callable[..., Any]) -> msops.Custom:
     return msops.Custom(kernel, lambda x: x, lambda x: x)
 
 
-# Newer versions of JAX look up the compiled function once more. Two moves are of pacing.py.
-MOST = 41 if jax.__version_info__ < (0, 11) else 45
+# Newer versions of JAX look up the compiled function once more. Five moves are of pacing.py.
+MOST = 44 if jax.__version_info__ < (0, 11) else 48
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_the_first_call_of_a_python_function_moves_seldom(
 # two to eight moves: it has a file of its own, and calls the walker. Estimates look at more, too,
 # array operations are compared with what XLA would rewrite, and each statement may read a scalar
 # whose type is not known yet.
-@pytest.mark.parametrize(("form", "most"), [("xla", 499), ("native", 768)])
+@pytest.mark.parametrize(("form", "most"), [("xla", 499), ("native", 769)])
 def test_the_first_call_of_a_loop_kernel_moves_seldom(form: str, most: int) -> None:
     # Compiling is no part of the way: a child leaves the kernel's library in the build cache.
     with multiprocessing.get_context("spawn").Pool(1) as pool:

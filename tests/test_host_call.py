@@ -769,7 +769,8 @@ from msops import Custom
 faulthandler.dump_traceback_later(60, exit=True)
 first = lambda x: x
 work = jax.jit(lambda x: jnp.sin(x) + 1)
-program = jax.jit(Custom(lambda x: np.asarray(work(x)), first, first))
+program = jax.jit(Custom(lambda x: np.asarray(work(x)), first, first, **OPTIONS))
+BEFORE
 wait = jax.jit(Custom(lambda x: (time.sleep(0.5), x)[1], first, first))
 long = jax.jit(lambda x: jax.lax.fori_loop(0, 9, lambda i, x: x @ x, x)[:200, :200])
 program(wait(long(jnp.eye(1000)))).block_until_ready()
@@ -791,25 +792,50 @@ for thread in threads:
     thread.join()
 print("done")
 """
+AHEAD = "program = program.lower(jnp.eye(200)).compile()"
+FAILS_FIRST = """
+work, right = lambda x: 1 / 0, work
+try:
+    program(jnp.eye(200)).block_until_ready()
+except Exception:
+    work = right
+"""
 
 
-@pytest.mark.parametrize("threads", [1, 5])
-def test_many_calls_of_programs_whose_functions_call_jax_need_no_waiting(threads: int) -> None:
+@pytest.mark.parametrize(
+    ("threads", "options", "before"),
+    [
+        (1, {}, ""),
+        (5, {}, ""),
+        (1, {}, AHEAD),
+        (1, {}, FAILS_FIRST),
+        (1, {"stateful": True}, ""),
+        (5, {"stateful": True}, ""),
+    ],
+)
+def test_many_calls_of_programs_whose_functions_call_jax_need_no_waiting(
+    threads: int, options: dict[str, Any], before: str
+) -> None:
     """JAX takes 32 programs, and 33 calls that wait for a function would leave it no place."""
-    done = run_python(MANY.replace("THREADS", str(threads)))
+    script = MANY.replace("THREADS", str(threads)).replace("BEFORE", before)
+    done = run_python(f"OPTIONS = {options}\n{script}")
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-4000:]
 
 
-def test_calls_that_wait_for_room_leave_errors_to_those_who_use_results() -> None:
+@pytest.mark.parametrize("stateful", [False, True])
+def test_calls_that_wait_for_room_leave_errors_to_those_who_use_results(stateful: bool) -> None:
     def fail(x: np.ndarray) -> np.ndarray:
         raise ValueError("by hand")
 
-    long = jax.jit(lambda x: jax.lax.fori_loop(0, 9, lambda i, x: x @ x, x))
-    program = jax.jit(Custom(fail, lambda x: x, lambda x: x))
+    long = jax.jit(lambda x: jax.lax.fori_loop(0, 30, lambda i, x: x @ x, x))
+    program = jax.jit(Custom(fail, lambda x: x, lambda x: x, stateful=stateful))
     with pytest.raises((ValueError, RuntimeError), match="by hand"):
         program(jnp.eye(1000)).block_until_ready()
     pending = long(jnp.eye(1000))
-    results = [program(pending) for _ in range(20)]  # a call that waited for room is among them
+    results = []
+    while not pending.is_ready():  # JAX raises at once if its inputs are ready
+        results.append(program(pending))
+    assert len(results) <= 16  # the last call waited for room
     for result in results:
         with pytest.raises((ValueError, RuntimeError), match="by hand"):
             result.block_until_ready()

@@ -9,11 +9,13 @@ programs of a thread in their order.
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 from typing import Any
 
 import jax
 from jax._src import api
+from jax._src.interpreters import pxla
 
 _PLACES = 16
 """About how many programs have not ended; the functions of as many may call one more each."""
@@ -25,12 +27,33 @@ _left = 0
 def leave_room() -> None:
     """Has JAX call `_pace` after its calls of compiled programs, from now on.
 
-    JAX does not after a program with effects, nor in a thread that has left `jax.debug_nans`. While
-    `jax_debug_nans` is on, JAX waits for each result itself.
+    JAX does not in a thread that has left `jax.debug_nans`. While `jax_debug_nans` is on, JAX waits
+    for each result itself.
     """
     hook = api._post_hook_state
     if hook.get_global() is None:
         hook.set_global(_pace)
+        _pace_calls_without_hook()
+
+
+@functools.cache
+def _pace_calls_without_hook() -> None:
+    """Has `_pace` called after programs that JAX calls in Python, without its hook.
+
+    These are programs with effects, each first call, and all calls of a program whose first failed.
+    """
+    executable = getattr(pxla, "ExecuteReplicated", None)
+    if executable is None:
+        return
+    execute = executable.__call__
+
+    @functools.wraps(execute)
+    def call(program: Any, *inputs: Any) -> Any:
+        results = execute(program, *inputs)
+        _pace(program, inputs, None, results)
+        return results
+
+    executable.__call__ = call
 
 
 def _pace(program: Any, inputs: Any, attributes: Any, results: Any) -> None:
