@@ -31,14 +31,6 @@ X = np.arange(6, dtype=np.float32).reshape(2, 3)
 CALLBACK = {"lower": "callback"}
 
 
-@pytest.fixture(autouse=True, scope="module")
-def of_no_other_file() -> Iterator[None]:
-    """Keeps what other files left out of the searches for who holds a view."""
-    gc.freeze()
-    yield
-    gc.unfreeze()
-
-
 @pytest.fixture(autouse=True)
 def less_patient() -> Iterator[None]:
     """Has a kept view reported soon: most of the time of these tests would go to waiting."""
