@@ -55,6 +55,7 @@ class Expressions:
       sizes: the extents of tensors.
       dtypes: of tensors and scalars.
       helper: a function `h` of two numbers of the first dtype, or none.
+      anywhere: a tensor that each statement sees.
     """
 
     sizes: tuple[int, int]
@@ -65,6 +66,7 @@ class Expressions:
         self.is_smooth = is_smooth
         self.count = 0
         self.helper = ""
+        self.anywhere = "x0"
 
     # Draws.
 
@@ -133,7 +135,7 @@ class Expressions:
 
     def constant(self, dtype: str) -> str:
         if dtype == "bool":
-            return self.choices.choice(["(x0.shape[0] > 2)", "(x0.shape[0] < 2)"])
+            return f"({self.anywhere}.shape[0] {self.choices.choice('><')} 2)"
         if dtype in FLOATS:
             plain = ["0.0", "1.0", "-0.5", "3.0", "0.1", "-2.0"]
             special = [] if self.is_smooth else ["-0.0", "INF", "NAN", "-INF", "1e4"]

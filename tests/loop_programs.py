@@ -360,8 +360,9 @@ class _Writer(Expressions):
         helper, dtypes, self.helper = self.helper, self.dtypes, ""
         self.dtypes = [tensor.dtype] if tensor.dtype != "bool" else [*dtypes]
         self.budget, budget, results = 2, self.budget, self.__dict__.get("results")
-        self.results = ""
+        self.results, self.anywhere = "", "t"
         body = self.loop(scope, 1)
+        self.anywhere = "x0"
         self.helper, self.dtypes, self.budget, self.results = helper, dtypes, budget, results
         self.procedure_tensor = tensor
         return f"def g(t, v):\n{indent(body)}"

@@ -595,6 +595,10 @@ def wrong_inside(a):
     return a[0] + np.sum(a[0])
 
 
+def reads_of_its_caller(a):
+    return a[0] + y.shape[0]
+
+
 partial = functools.partial(clipped, most=1.0)
 scaled = lambda v: v * 2.0  # noqa: E731
 
@@ -610,6 +614,7 @@ scaled = lambda v: v * 2.0  # noqa: E731
         ("y[0] = clipped(x[0])", r"'clipped' has the parameters \(value, most\)"),
         ("y[0] = clipped(x[0], least=1.0)", r"'clipped' has the parameters \(value, most\)"),
         ("y[0] = wrong_inside(x)", "helper 'wrong_inside': 'np.sum' cannot be called"),
+        ("y[0] = reads_of_its_caller(x)", "'reads_of_its_caller' reads 'y', a name of the kernel"),
         ("y[0] = like(1, x[0])", r"'x\[0\]' is no tensor and has no .dtype"),
         ("y[0] = partial(x[0])", "'partial' is a partial, which a kernel cannot call"),
         ("y[0] = scaled(x[0])", "expected a kernel that is a function made by def; got a lambda"),

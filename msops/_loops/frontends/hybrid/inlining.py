@@ -43,6 +43,7 @@ class Inliner:
       report: makes the errors.
       fresh: returns a name that is not in use.
       read: returns the checked and simplified form of a helper.
+      own: the kernel's parameters and variables, which no helper sees.
       captured: constants from outside the helpers, by their fresh names; filled here.
       active: the helpers being written out.
       count: statements written so far.
@@ -51,6 +52,7 @@ class Inliner:
     report: Reporter
     fresh: Callable[[str], str]
     read: Callable[[types.FunctionType], Helper]
+    own: frozenset[str]
     captured: dict[str, Any] = field(default_factory=dict)
     active: tuple[Any, ...] = ()
     count: int = 0
@@ -277,6 +279,13 @@ class Inliner:
             constant = constant_of(part, helper.outside)
             if constant is not None:
                 return placed(self._captured(ast.unparse(part).rpartition(".")[2], constant), part)
+            if isinstance(part, ast.Name) and part.id in self.own:
+                raise self.report.value_error(
+                    copied(part, source=helper.source),
+                    f"'{helper.source.definition.name}' reads '{part.id}', a name of the kernel "
+                    "that calls it, which Python does not find there",
+                    "Pass it as an argument.",
+                )
             return None
 
         return copied(node, replace, kinds, helper.source)

@@ -69,7 +69,13 @@ def rewrite(source: Source, rules: Rules) -> Rewritten:
     """Returns a kernel that passed `check_grammar` in few forms."""
     definition = source.definition
     rewriting = _Rewriting(rules, read_names(definition))
-    inliner = Inliner(rules.report, rewriting.fresh, rewriting.helper)
+    assigned = {
+        part.id
+        for part in ast.walk(definition)
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+    }
+    own = frozenset(parameter_names(definition)) | assigned
+    inliner = Inliner(rules.report, rewriting.fresh, rewriting.helper, own)
     statements = [inliner.own_statement(each, rules.outside) for each in definition.body]
     ends = statements[-1:] if isinstance(statements[-1], ast.Return) else []
     body = rewriting.structured(statements[: len(statements) - len(ends)], lambda node: [])
