@@ -123,6 +123,6 @@ def unbound(t: Translation, symbol: ScopedName, location: Location | None) -> Bu
     """Returns the error for a read that may come before every assignment."""
     return t.report.build_error_at(
         location,
-        f"'{symbol.name}' may be read before it is assigned, as UnboundLocalError says in Python",
+        f"'{symbol.name}' may be read before it is assigned: an UnboundLocalError in Python",
         "Assign it in each branch, or before the loop.",
     )
