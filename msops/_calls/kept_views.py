@@ -17,6 +17,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from msops import _native
+
 _ALIASES = (np.ndarray, memoryview, ctypes._Pointer, ctypes.c_void_p, ctypes.c_char_p)
 
 
@@ -40,9 +42,11 @@ def find_aliases(views: Sequence[np.ndarray]) -> Aliases:
     positions = {id(view): position for position, view in enumerate(views)}
     aliases = Aliases([], [])
     memoryviews: list[memoryview] = []
-    for value in _values_of_process():
-        # Each type by itself: `isinstance` would ask the objects of authors for their classes.
-        position = _position(value, positions) if issubclass(type(value), _ALIASES) else None
+    # The objects of gc alone are not all: it does not know a tuple or a dict of arrays alone, nor
+    # what `gc.freeze` took from it.
+    roots = [gc.get_objects(), sys.modules, *_frames()]
+    for value in _native.find_reachable(roots, _ALIASES):
+        position = _position(value, positions)
         if position is None:
             continue
         if isinstance(value, memoryview):
@@ -89,24 +93,6 @@ def _release(value: memoryview) -> None:
         value.release()
     except BufferError:  # something else over it needs it
         return
-
-
-def _values_of_process() -> Iterator[Any]:
-    """Yields what can be reached from the objects that gc knows, modules, and running functions.
-
-    The objects of gc alone are not all: it does not know a tuple or a dict of arrays alone, nor
-    what `gc.freeze` took from it.
-    """
-    seen: set[int] = set()
-    waiting = [gc.get_objects(), sys.modules, *_frames()]
-    while waiting:
-        holder = waiting.pop()
-        is_array = isinstance(holder, np.ndarray) and holder.dtype == object
-        for value in holder.flat if is_array else gc.get_referents(holder):
-            if id(value) not in seen:
-                seen.add(id(value))
-                waiting.append(value)
-                yield value
 
 
 def _frames() -> Iterator[Any]:

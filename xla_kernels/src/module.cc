@@ -18,6 +18,7 @@
 #include "python_attributes.h"
 #include "python_calls.h"
 #include "python_functions.h"
+#include "reachable_objects.h"
 #include "runner_store.h"
 #include "search_report.h"
 
@@ -124,6 +125,8 @@ PYBIND11_MODULE(_native, module) {
              "Sets after how long without progress calls of functions on XLA's threads fail.");
   module.def("set_release_patience", &msops::SetReleasePatience, arg("seconds"),
              "Sets for how long a view that is held after a call may yet be released.");
+  module.def("find_reachable", &msops::FindReachable, arg("roots"), arg("types"),
+             "Returns the objects of these types, or of derived ones, that the roots lead to.");
   module.def("await_functions", &msops::AwaitFunctions, arg("seconds"),
              pybind11::call_guard<pybind11::gil_scoped_release>(),
              "Waits until no Python function of a program runs, for at most so long; returns "
