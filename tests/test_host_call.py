@@ -458,17 +458,22 @@ def test_a_kept_pointer_that_points_elsewhere_stays_there() -> None:
     assert ctypes.addressof(kept.contents) == ctypes.addressof(other)
 
 
-def test_an_output_that_a_thread_holds_is_no_memory_of_the_program() -> None:
+@pytest.mark.parametrize("place", ["its arguments", "a variable"])
+def test_an_output_that_a_thread_holds_is_no_memory_of_the_program(place: str) -> None:
     told = threading.Event()
+    taken = threading.Event()
     seen: list[Any] = []
 
-    def write_later(part: Any) -> None:
+    def write_later(parts: list[Any]) -> None:
+        part = parts.pop() if place == "a variable" else parts[0]
+        taken.set()
         told.wait(30)
         seen.append((part.flags.writeable, part.ctypes.data))
 
     def start(out: Any) -> None:
         seen.append(out[1].ctypes.data)
-        threading.Thread(target=write_later, args=(out[1],)).start()
+        threading.Thread(target=write_later, args=([out[1]],)).start()
+        taken.wait(30)
 
     with pytest.raises(errors.KernelError, match="its function kept output 0"):
         Custom(keep_and_fail(start), first, first)(X)

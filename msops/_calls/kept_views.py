@@ -96,8 +96,14 @@ def _release(value: memoryview) -> None:
 
 
 def _frames() -> Iterator[Any]:
+    """Yields running frames but those of this file, and what their variables hold.
+
+    Python does not tell the variables of a frame that runs as it tells what other objects hold.
+    """
     for frame in sys._current_frames().values():
         above: Any = frame
         while above is not None:
-            yield above
+            if above.f_globals is not globals():
+                yield above
+                yield list(above.f_locals.values())
             above = above.f_back
