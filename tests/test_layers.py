@@ -372,6 +372,8 @@ def test_headers_for_kernel_authors_include_only_the_standard_library() -> None:
                 "python_calls.h",
                 "python_functions.h",
                 "python_log.cc",
+                "reachable_objects.cc",
+                "reachable_objects.h",
             },
         ),
         (
