@@ -16,9 +16,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops import Custom
+from msops import Custom, ffi
 
 KERNELS = Path(__file__).parent / "faulty_kernels" / "elsewhere.cc"
+OF_XLA = KERNELS.with_name("handlers.cc")
 LINE = np.linspace(1, 2, 4, dtype=np.float32)
 EIGHT = np.linspace(1, 2, 8, dtype=np.float32)
 TABLE = np.linspace(0.25, 2, 15, dtype=np.float32).reshape(3, 5)
@@ -44,6 +45,11 @@ def library(kind: str, by: str, symbol: str, *args: np.ndarray, **options: Any) 
     return Case(
         kind, by, lambda: Custom(f"{KERNELS}:{symbol}", shape, same, **options), args or (LINE,)
     )
+
+
+def handler(kind: str, by: str, symbol: str, *args: np.ndarray) -> Case:
+    """Returns the case of a handler of XLA's FFI."""
+    return Case(kind, by, lambda: ffi(f"{OF_XLA}:{symbol}", out=same), args or (LINE,))
 
 
 def python(kind: str, by: str, function: Any, *args: np.ndarray, **options: Any) -> Case:
@@ -184,10 +190,15 @@ SIZES = (
         shape=lambda x: (x[0] // 2,),
     ),
 )
-FAULTS = (*GRADIENTS, *PROCESS, *SIZES)
+HANDLERS = (
+    handler("a handler of XLA: wrong above 64 elements", "sizes", "WrongAbove64"),
+    handler("a handler of XLA: a read beyond", "memory bounds", "ReadsBeyond"),
+)
+FAULTS = (*GRADIENTS, *PROCESS, *SIZES, *HANDLERS)
 
 RIGHT = (
     library("one rank", "", "HealthyLine"),
+    handler("a handler of XLA", "", "HealthyRows", TABLE),
     library("a first element that is meant", "", "HealthyFirst"),
     library("a border without a neighbour", "", "HealthyDifference"),
     library("a weight for each place", "", "HealthyWeights"),

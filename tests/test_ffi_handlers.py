@@ -73,6 +73,15 @@ static ffi::Error Count(ffi::Buffer<ffi::F32>, ffi::ResultBuffer<ffi::F32> y) {
 }
 XLA_FFI_DEFINE_HANDLER_SYMBOL(
     Count_, Count, ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::F32>>().Ret<ffi::Buffer<ffi::F32>>());
+
+static ffi::Future Later(ffi::Buffer<ffi::F32> x, ffi::ResultBuffer<ffi::F32> y) {
+  std::copy(x.typed_data(), x.typed_data() + x.element_count(), y->typed_data());
+  ffi::Promise promise;
+  promise.SetAvailable();
+  return ffi::Future(promise);
+}
+XLA_FFI_DEFINE_HANDLER_SYMBOL(
+    Later_, Later, ffi::Ffi::Bind().Arg<ffi::Buffer<ffi::F32>>().Ret<ffi::Buffer<ffi::F32>>());
 """
 X = np.arange(1, 7, dtype=np.float32).reshape(2, 3)
 EPS = np.float32(0.5)
@@ -189,9 +198,23 @@ def test_gradient_by_bprop(library: Path) -> None:
 def test_opcheck(library: Path) -> None:
     report = opcheck(normaliser(library), X)
     assert report.ok
-    assert report["own symbols"].verdict == report["vmap"].verdict == "passed"
+    for check in ("own symbols", "vmap", "memory bounds", "two threads", "sizes", "refusals"):
+        assert report[check].verdict == "passed", report
+
+
+def test_opcheck_hands_over_attributes_of_all_types(library: Path) -> None:
+    attrs = {"flag": True, "whole": 7, "real": 0.5, "text": "four", "list": np.int32([1, 2])}
+    with jax.enable_x64(True):
+        five = jax.ShapeDtypeStruct((5,), np.float64)
+        report = opcheck(msops.ffi(f"{library}:Echo_", out=five, attrs=attrs), X)
+    assert report["repeatable"].verdict == report["sizes"].verdict == "passed", report
+
+
+def test_opcheck_of_a_handler_that_only_xla_can_call(library: Path) -> None:
+    report = opcheck(msops.ffi(f"{library}:Later_", out=like), X)
+    assert report.ok, report
     for check in ("memory bounds", "sizes", "refusals"):
-        assert "a handler of XLA" in report[check].summary
+        assert "a handler" in report[check].summary, report
 
 
 @pytest.mark.parametrize("stateful", [True, "ordered"])

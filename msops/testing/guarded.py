@@ -28,7 +28,7 @@ from msops import _jax_seam as seam
 from msops._base.dtypes import as_dtype
 from msops._base.temporary import temporary_folder
 from msops._calls.handlers import native_module
-from msops._calls.library_call import AicpuCall, AotCall, LibraryCall
+from msops._calls.library_call import AicpuCall, AotCall, ForeignCall, LibraryCall
 from msops.errors import BackendError
 from msops.testing.child_processes import ForkServer, server_for
 
@@ -288,6 +288,12 @@ def _described(job: Job) -> dict[str, Any]:
             "input_count": len(job.inputs),
             "dynamic_outputs": call.dynamic_outputs,
         }
+    if isinstance(call, ForeignCall):
+        described |= {
+            "symbol": call.kernel_name,
+            "input_count": len(job.inputs),
+            "attributes": [_typed(*item) for item in call.encode()["attributes"].items()],
+        }
     library = call.library
     return {
         "kind": type(call).__name__,
@@ -310,6 +316,14 @@ def _described(job: Job) -> dict[str, Any]:
         "in_a_row": job.in_a_row,
         "fails": job.fails,
     }
+
+
+def _typed(name: str, value: Any) -> tuple[str, str, bool, bytes]:
+    """Returns an attribute of a handler: its name, dtype, whether it is a list, and bytes."""
+    if isinstance(value, str):
+        return name, "", False, value.encode()
+    array = np.asarray(value)
+    return name, array.dtype.name, bool(array.ndim), array.tobytes()
 
 
 def size_bytes(struct: Any) -> int:

@@ -43,11 +43,6 @@ def _files(sources: Path | SourceText | tuple[Path, ...]) -> tuple[Path, ...]:
     return sources if isinstance(sources, tuple) else (sources,)
 
 
-def _of_kernel(call: ProcessCall | None) -> LibraryCall | None:
-    """Returns a call that runs without XLA, too, whose frame a handler of its FFI needs."""
-    return call if isinstance(call, LibraryCall) and not isinstance(call, ForeignCall) else None
-
-
 class Subject:
     """An op with the arguments it is checked on.
 
@@ -101,6 +96,7 @@ class Subject:
 
     def on(self, flat: tuple[np.ndarray, ...], given: tuple[Any, ...] | None = None) -> Subject:
         """Returns the op with other arrays, or other values of the attributes that a call gives."""
+        _ = self._needs_xla  # found on what was given
         other = copy.copy(self)
         for name in ("unlike", "trial"):  # what was found on these
             vars(other).pop(name, None)
@@ -144,12 +140,25 @@ class Subject:
 
     @property
     def is_handler(self) -> bool:
-        """Whether it is a handler of XLA's FFI: what it is not meant for may end this process."""
+        """Whether it is a handler that needs XLA: what it is not meant for may end this process."""
         return self.library is not None and self.native() is None
+
+    @functools.cached_property
+    def _needs_xla(self) -> bool:
+        """Whether it is a handler of XLA's FFI that fails where no XLA calls it."""
+        call = self._process_call(self.flat)
+        if not isinstance(call, ForeignCall):
+            return False
+        (run,) = run_jobs([Job(call, self.flat, self.outputs().structs, self.limit_s)])
+        return bool(run.error)
+
+    def _of_kernel(self, call: ProcessCall | None) -> LibraryCall | None:
+        """Returns a call that runs without XLA, too."""
+        return call if isinstance(call, LibraryCall) and not self._needs_xla else None
 
     def native(self, flat: Sequence[Any] | None = None) -> LibraryCall | None:
         """Returns the call of a kernel in a library that the op becomes on the CPU, if it does."""
-        return _of_kernel(self._process_call(self.flat if flat is None else flat))
+        return self._of_kernel(self._process_call(self.flat if flat is None else flat))
 
     def request(self, flat: Sequence[Any]) -> Request:
         """Returns what a backend is asked for on the CPU."""
@@ -163,10 +172,21 @@ class Subject:
         own = self.kernel if kernel is None else kernel
         return self.definition.backend.call(own, self.request(flat))
 
+    def check_taken(self, flat: Sequence[Any]) -> None:
+        """Raises what the op raises if it takes no arrays of such shapes and dtypes; none runs.
+
+        What becomes a call of this process is not lowered for that, which takes much longer.
+        """
+        if self._process_call(flat) is None:
+            jax.jit(self.apply).lower(*flat)
+            return
+        structs = structs_of(flat)
+        self._operator.guard(self.call, structs, self._operator.outputs(self.call, structs), "cpu")
+
     def job(self, flat: Sequence[Any] | None = None, kernel: Hashable | None = None) -> Job | None:
         """Returns a run of the kernel, or of another, if it is in a library for the CPU."""
         inputs = tuple(self.flat if flat is None else flat)
-        call = _of_kernel(self._process_call(inputs, kernel))
+        call = self._of_kernel(self._process_call(inputs, kernel))
         if call is None:
             return None
         return Job(call, inputs, self.outputs(inputs).structs, self.limit_s)

@@ -44,14 +44,6 @@ constexpr std::pair<const char*, ffi::DataType> kDtypes[] = {
     {"uint2", ffi::DataType::U8},
 };
 
-ffi::DataType FindDtype(const std::string& name, const std::string& who) {
-  for (const auto& [known, dtype] : kDtypes) {
-    if (name == known) return dtype;
-  }
-  throw std::runtime_error(Explain(who, "'" + name + "' is no dtype that kernels are given", {},
-                                   "Cast to a dtype of msops.common.dtype."));
-}
-
 template <typename Shape>
 std::string Describe(ffi::DataType dtype, const Shape& shape) {
   std::ostringstream text;
@@ -73,6 +65,14 @@ constexpr char kRemedy[] =
     "jax.shard_map, or lower it again for these arrays.";
 
 }  // namespace
+
+ffi::DataType FindDtype(const std::string& name, const std::string& who) {
+  for (const auto& [known, dtype] : kDtypes) {
+    if (name == known) return dtype;
+  }
+  throw std::runtime_error(Explain(who, "'" + name + "' is no dtype that kernels are given", {},
+                                   "Cast to a dtype of msops.common.dtype."));
+}
 
 FrameCheck::FrameCheck(std::string who, const std::vector<std::vector<int64_t>>& shapes,
                        const std::vector<std::string>& dtypes)

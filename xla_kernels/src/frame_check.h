@@ -10,6 +10,10 @@
 
 namespace msops {
 
+// Returns the dtype that XLA hands arrays of a name over in. Throws std::runtime_error if kernels
+// are given none of that name.
+xla::ffi::DataType FindDtype(const std::string& name, const std::string& who);
+
 // Return how many arrays a frame has. A call that keeps the order of a program has a token behind
 // them, which is no array.
 size_t ArrayCount(const xla::ffi::RemainingArgs& inputs);

@@ -9,6 +9,7 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "call_site.h"
 #include "fault_report.h"
 #include "interleave.h"
+#include "lone_call.h"
 #include "message.h"
 #include "python_attributes.h"
 
@@ -83,6 +85,32 @@ std::unique_ptr<AicpuCall> MakeAicpuCall(const std::string& op, const std::strin
   return std::make_unique<AicpuCall>(std::move(spec));
 }
 
+// An attribute as Python says it: name, dtype (empty of a text), whether it is a list, and bytes.
+using TypedAttribute = std::tuple<std::string, std::string, bool, py::bytes>;
+
+std::unique_ptr<LoneCall> MakeForeignCall(const std::string& op, const std::string& library,
+                                          const std::string& library_name,
+                                          const std::string& symbol,
+                                          std::vector<std::vector<int64_t>> shapes,
+                                          std::vector<std::string> dtypes, size_t input_count,
+                                          const std::vector<TypedAttribute>& attributes,
+                                          bool reentrant) {
+  ForeignSpec spec;
+  spec.op = op;
+  spec.library_hash = library;
+  spec.library_name = library_name;
+  spec.symbol = symbol;
+  spec.shapes = std::move(shapes);
+  spec.dtypes = std::move(dtypes);
+  spec.operand_count = input_count;
+  spec.reentrant = reentrant;
+  std::vector<LoneAttribute> own;
+  for (const auto& [name, dtype, is_list, bytes] : attributes) {
+    own.push_back({name, dtype, is_list, bytes});
+  }
+  return std::make_unique<LoneCall>(std::move(spec), std::move(own));
+}
+
 // What a call should leave in an output: the output's position among the arrays, and its bytes.
 using Expected = std::vector<std::pair<size_t, std::string>>;
 
@@ -128,6 +156,12 @@ int RunAicpu(AicpuCall& call, const Addresses& addresses, int repeats, const Exp
   return Repeat(repeats, pointers, expected, [&] { call.Run(pointers.data(), 1); });
 }
 
+int RunForeign(const LoneCall& call, const Addresses& addresses, int repeats,
+               const Expected& expected) {
+  const std::vector<void*> pointers = Pointers(addresses, call.spec().shapes.size());
+  return Repeat(repeats, pointers, expected, [&] { call.Run(pointers); });
+}
+
 }  // namespace
 
 void BindCalls(py::module_& module) {
@@ -148,6 +182,15 @@ void BindCalls(py::module_& module) {
           "workspace_sizes", [](const AicpuCall&) { return std::vector<size_t>(); },
           "Empty: AICPU kernels allocate for themselves.")
       .def("run", &RunAicpu, arg("addresses"), arg("repeats") = 1, arg("expected") = Expected(),
+           kRunText);
+  py::class_<LoneCall>(module, "ForeignCall", "A handler of XLA's FFI bound to one call.")
+      .def(py::init(&MakeForeignCall), arg("op"), arg("library"), arg("library_name"),
+           arg("symbol"), arg("shapes"), arg("dtypes"), arg("input_count"), arg("attributes"),
+           arg("reentrant"))
+      .def_property_readonly(
+          "workspace_sizes", [](const LoneCall&) { return std::vector<size_t>(); },
+          "Empty: handlers allocate for themselves.")
+      .def("run", &RunForeign, arg("addresses"), arg("repeats") = 1, arg("expected") = Expected(),
            kRunText);
   module.def("report_faults", &ReportFaults, arg("file_descriptor"),
              "Has crashes of this process written to a file, as fault_report.h describes.");
