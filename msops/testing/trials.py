@@ -7,7 +7,6 @@ import functools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-import jax
 import numpy as np
 
 from msops.errors import InferenceValueError, MsopsError
@@ -86,7 +85,7 @@ def try_out(
         structs = tuple((array.shape, array.dtype) for array in flat)
         try:
             if structs not in lowered:
-                jax.jit(subject.apply).lower(*flat)
+                subject.check_taken(flat)
             lowered.add(structs)
             job = subject.job(flat)
         except Exception as error:
