@@ -64,6 +64,12 @@ def cube(kind: str, slope: Callable[[Any], Any]) -> Case:
     return python(kind, "gradient", lambda x: x**3, bprop=rule)
 
 
+def square(kind: str, gradient: Callable[[Any, Any], Any]) -> Case:
+    """Returns the case of x**2 with a gradient of input and cotangent."""
+    rule = lambda x, out, dout: (gradient(x, dout),)  # noqa: E731
+    return python(kind, "gradient", np.square, bprop=rule)
+
+
 def seeds_numpy(x: np.ndarray) -> np.ndarray:
     np.random.seed(7)
     return 2 * x
@@ -131,6 +137,15 @@ GRADIENTS = (
     cube("a gradient wrong at second order", lambda x: 3 * x * jax.lax.stop_gradient(x)),
     cube("a gradient in NumPy", lambda x: 3 * np.asarray(x) ** 2),
     cube("a gradient that decides on values", lambda x: 3 * x**2 if x[0] > 0 else x),
+    square(
+        "a gradient that divides by its cotangent", lambda x, dout: 2 * x * (dout * dout) / dout
+    ),
+    square("a gradient that clips its cotangent", lambda x, dout: 2 * x * jnp.clip(dout, -9, 9)),
+    square(
+        "a gradient that squares its cotangent",
+        lambda x, dout: 2 * x * jnp.sign(dout) * jnp.sqrt(dout * dout),
+    ),
+    square("a gradient that loses NaN", lambda x, dout: 2 * x * jnp.nan_to_num(dout)),
 )
 PROCESS = (
     library("terminate handler", "many calls", "SetsTerminateHandler"),

@@ -23,6 +23,7 @@ form_runs.py        its runs in either form, and gradients
 gradients.py        gradients against finite differences, under jit and vmap
 finite_differences.py  how far a derivative lies from them
 gradient_points.py  where they are compared
+cotangents.py       rules at cotangents of 0, of any size, and NaN
 sanitizers.py       builds of the source with the sanitizers
 tolerances.py       how far results may lie apart
 """

@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops.errors import GradientTypeError
+from msops.testing.cotangents import nonlinear_lines
 from msops.testing.finite_differences import REAL, Comparison, compare, floats_of, random_like
 from msops.testing.gradient_points import other_points
 from msops.testing.guarded import HangError
@@ -30,7 +31,8 @@ _WIDE = ("float64", "int64", "uint64", "complex128")
 def check_gradient(subject: Subject) -> Finding:
     """Checks both modes, where the op has them, along random directions, one input at a time."""
     check = "gradient"
-    if not _real_inputs(subject) or not any(
+    real = _real_inputs(subject)
+    if not real or not any(
         jnp.issubdtype(s.dtype, jnp.floating) for s in subject.outputs().structs
     ):
         return skipped(check, "no input, or no output, is float32 or float64")
@@ -53,6 +55,14 @@ def check_gradient(subject: Subject) -> Finding:
                     "program calls it once, with arrays that have no values yet.",
                 )
             lines, tried = _elsewhere(widened, precision)
+        if not lines and subject.has_rule and (unlike := nonlinear_lines(subject, real)):
+            return failed(
+                check,
+                "it is not linear in its cotangents",
+                unlike,
+                "A rule multiplies cotangents by slopes: it takes a cotangent of 0, of any size "
+                "and of any sign. To clip gradients, do so where they are used.",
+            )
     except GradientTypeError as error:
         if subject.has_rule:
             raise
@@ -84,7 +94,7 @@ def _widened(subject: Subject) -> tuple[Subject, str]:
     """Returns the op on its inputs in float64 if it computes the same there, else as they are."""
     wide = tuple(x.astype(np.float64) if x.dtype in REAL else x for x in subject.flat)
     try:
-        jax.jit(subject.apply).lower(*wide)
+        subject.check_taken(wide)
         if subject.stands([wide]):
             results = [
                 result.astype(own.dtype)
@@ -142,7 +152,7 @@ def _elsewhere(subject: Subject, precision: str) -> tuple[list[str], list[str]]:
 
 
 def _at_if_taken(subject: Subject, how: Comparison) -> tuple[list[str], int]:
-    jax.jit(subject.apply).lower(*subject.flat)
+    subject.check_taken(subject.flat)
     return _at(subject, how) if subject.stands([subject.flat]) else ([], 0)
 
 
