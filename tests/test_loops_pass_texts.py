@@ -864,7 +864,7 @@ def test_rewrite_conditional_reductions() -> None:
         buffer sum: int32[]
         serial i in 0 .. 8 {
           if (n[i] > 0) {
-            out[0, 0] = max(out[0, 0], isnan(a[0, i]) ? -inf:float32 : a[0, i])
+            out[0, 0] = (a[0, i] > out[0, 0]) ? a[0, i] : out[0, 0]
           }
           low[] = min(low[], n[i])
           sum[] = sum[] + (n[i] - i)

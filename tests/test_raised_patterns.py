@@ -230,13 +230,13 @@ def test_bounds_that_move_with_a_loop_that_stays_are_a_hull() -> None:
 REDUCTIONS = {
     "if a[i] > m: m = a[i]": (
         "serial i in 0 .. 9 { if (a[i] > m[]) { m[] = a[i] } }",
-        ["m[] = max(m[], isnan(a[i]) ? -inf:float32 : a[i])"]),
+        ["m[] = (a[i] > m[]) ? a[i] : m[]"]),
     "m = a[i] if m >= a[i] else m": (
         "serial i in 0 .. 9 { m[] = ((m[] >= a[i]) ? a[i] : m[]) }",
-        ["m[] = min(m[], isnan(a[i]) ? inf:float32 : a[i])"]),
+        ["m[] = (a[i] <= m[]) ? a[i] : m[]"]),
     "under a guard": (
         "serial i in 0 .. 9 { if ((n[i] > 0) && (a[i] > m[])) { m[] = a[i] } }",
-        ["if (n[i] > 0) {", "m[] = max(m[], isnan(a[i]) ? -inf:float32 : a[i])"]),
+        ["if (n[i] > 0) {", "m[] = (a[i] > m[]) ? a[i] : m[]"]),
     "whole numbers": (
         "serial i in 0 .. 9 { if (n[i] < p[]) { p[] = n[i] } }", ["p[] = min(p[], n[i])"]),
     "a choice that keeps the element": (

@@ -71,6 +71,11 @@ def _as_in_numpy(
     return lax.reshape(reduce_extreme(op, x, tuple(map(int, axes)), has_nan_slope=True), shape)
 
 
+def reduce_numbers(op: str, x: Array, axes: Sequence[int]) -> Array:
+    """Returns the extremes of floats of which none is NaN; of 0 and -0 either one."""
+    return _reduced(op, tuple(axes), None, x)
+
+
 def reduce_extreme(op: str, x: Array, axes: Sequence[int], has_nan_slope: bool = False) -> Array:
     """Returns what `lax.reduce_max` or `lax.reduce_min` does, NaN if an element is.
 
@@ -127,7 +132,9 @@ def _combine(op: str) -> Callable[[Array, Array], Array]:
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2))
-def _reduced(op: str, axes: tuple[int, ...], has_nan_slope: bool, x: Array) -> Array:
+def _reduced(op: str, axes: tuple[int, ...], has_nan_slope: bool | None, x: Array) -> Array:
+    if has_nan_slope is None:
+        return _PLAIN_REDUCTIONS[op](x, axes)
     if x.ndim - 1 in axes:
         return _in_float32(functools.partial(_beside_seen_nan, op, axes), x)
     return (_of_keys if len(axes) == 1 else _beside_nan)(op, axes, x)
@@ -179,7 +186,7 @@ def _mirrored(bits: Array) -> Array:
 def _reduced_jvp(
     op: str,
     axes: tuple[int, ...],
-    has_nan_slope: bool,
+    has_nan_slope: bool | None,
     primals: tuple[Array],
     tangents: tuple[Array],
 ) -> tuple[Array, Array]:

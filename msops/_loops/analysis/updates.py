@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from msops._loops.ir.building import element_of
-from msops._loops.ir.nodes import Binary, BinaryOp, Expr, Load, Store
+from msops._loops.ir.nodes import (
+    Binary,
+    BinaryOp,
+    Const,
+    Expr,
+    FunctionCall,
+    Load,
+    Select,
+    Store,
+)
 from msops._loops.ir.operators import REDUCIBLE
+from msops._loops.ir.scalars import identity
 from msops._loops.ir.walk import expressions, loads
 
 
@@ -19,12 +30,15 @@ class Update:
       target: the load of the element that the store writes.
       term: what it is combined with; it does not read the target's buffer.
       is_negated: the store subtracts its term.
+      keeps: which one of equal extremes stays, which decides between 0 and -0: such updates run in
+        order, but for what finds that one. Empty for others.
     """
 
     op: BinaryOp
     target: Load
     term: Expr
     is_negated: bool = False
+    keeps: Literal["first", "last", ""] = ""
 
 
 def update_of(store: Store) -> Update | None:
@@ -71,6 +85,38 @@ def sum_of(store: Store) -> Update | None:
         return Update("add" if is_negated else value.op, target, value.right, is_negated)
     if value.right == target and value.op != "sub" and target not in expressions(value.left):
         return Update(value.op, target, value.left)
+    return None
+
+
+_EXTREMES: dict[str, tuple[BinaryOp, Literal["first", "last"]]] = {
+    "gt": ("max", "first"), "ge": ("max", "last"), "lt": ("min", "first"), "le": ("min", "last"),
+}  # fmt: skip
+
+
+def kept_extreme_of(store: Store) -> Update | None:
+    """Returns ``target = term > target ? term : target`` as an update that keeps an extreme."""
+    found = kept_extreme(store.value, element_of(store))
+    if found is None:
+        return None
+    beside = (found.term, *store.indices)
+    return None if any(load.buffer == store.buffer for e in beside for load in loads(e)) else found
+
+
+def kept_extreme(value: Expr, target: Load) -> Update | None:
+    """Returns ``term > target ? term : target`` as an update of the target.
+
+    The term is without NaN, for that changes nothing.
+    """
+    match value:
+        case Select(
+            condition=Binary(op=op, left=term, right=right), then=then, otherwise=otherwise
+        ):
+            if op in _EXTREMES and term == then and right == otherwise == target:
+                extreme, keeps = _EXTREMES[op]
+                worst = Const(identity(extreme, term.dtype), term.dtype)
+                is_nan = FunctionCall("isnan", (term,), "bool")
+                number = Select(is_nan, worst, term, term.dtype)
+                return Update(extreme, target, number, keeps=keeps)
     return None
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 
 from msops._loops.analysis.conditions import conjuncts
@@ -15,7 +14,6 @@ from msops._loops.ir.nodes import (
     BinaryOp,
     Const,
     Expr,
-    FunctionCall,
     Load,
     Select,
     Store,
@@ -64,14 +62,16 @@ class Extreme:
         return Const(high if self.is_strict else low, INDEX_DTYPE)
 
     def update(self, store: Store) -> Store:
-        """Returns the store of the value as an update."""
+        """Returns the store of the value as an update.
+
+        Of floats it says which one of equal numbers stays, as 0 and -0 are; see `kept_extreme_of`.
+        """
         dtype = store.value.dtype
         old = element_of(store)
-        value = store.value
-        if is_float(dtype):
-            worst = Const(-math.inf if self.op == "max" else math.inf, dtype)
-            value = Select(FunctionCall("isnan", (value,), "bool"), worst, value, dtype)
-        return dataclasses.replace(store, value=Binary(self.op, old, value, dtype))
+        if not is_float(dtype):
+            return dataclasses.replace(store, value=Binary(self.op, old, store.value, dtype))
+        is_better = Binary(self.better, store.value, old, "bool")
+        return dataclasses.replace(store, value=Select(is_better, store.value, old, dtype))
 
 
 def find_extreme(condition: Expr, store: Store) -> Extreme | None:

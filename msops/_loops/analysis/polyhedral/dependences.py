@@ -15,7 +15,7 @@ from typing import Literal
 
 from msops._loops.analysis.polyhedral.accesses import Access, analysis
 from msops._loops.analysis.polyhedral.library import isl
-from msops._loops.analysis.updates import Update, update_of
+from msops._loops.analysis.updates import Update, kept_extreme_of, update_of
 from msops._loops.ir.nodes import Kernel, Store
 
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
@@ -31,7 +31,8 @@ class Dependence:
       carrier: the variable of the common loop whose iterations it orders; None if both accesses are
         in the same iteration of all common loops.
       is_exact: whether both accesses are exact; else it may not exist.
-      is_reduction: both accesses belong to updates by one operation that may be reordered.
+      is_reduction: both accesses belong to updates by one operation that may be reordered, or to
+        one update that keeps an extreme.
     """
 
     source: Access
@@ -48,22 +49,28 @@ class Dependence:
         return "anti"
 
 
-def dependences(kernel: Kernel) -> tuple[Dependence, ...]:
+def dependences(kernel: Kernel, finds_kept: bool = False) -> tuple[Dependence, ...]:
     """Returns the dependences between different instances of the statements of a kernel.
+
+    Args:
+      kernel: the kernel.
+      finds_kept: whether what keeps an extreme is an update, too; see `kept_extreme_of`.
 
     Raises:
       TooComplex: isl did not finish within its limit.
     """
     with analysis(kernel) as accesses:
-        return dependences_between(accesses)
+        return dependences_between(accesses, finds_kept)
 
 
-def dependences_between(all_accesses: tuple[Access, ...]) -> tuple[Dependence, ...]:
+def dependences_between(
+    all_accesses: tuple[Access, ...], finds_kept: bool = False
+) -> tuple[Dependence, ...]:
     """Returns the dependences among accesses given in the order of the text."""
     by_buffer: dict[str, list[Access]] = defaultdict(list)
     for access in _without_repetitions(all_accesses):
         by_buffer[access.buffer].append(access)
-    updates = _Updates()
+    updates = _Updates(finds_kept)
     found: list[Dependence] = []
     for group in by_buffer.values():
         for position, first in enumerate(group):
@@ -139,19 +146,23 @@ def common_loops(first: Access, second: Access) -> list[str]:
 class _Updates:
     """The updates that the stores of a kernel are, each recognised once."""
 
-    def __init__(self) -> None:
+    def __init__(self, finds_kept: bool) -> None:
+        self._finds_kept = finds_kept
         self._known: dict[int, Update | None] = {}
 
     def commute(self, first: Access, second: Access) -> bool:
         """Returns whether both accesses are to elements of updates by the same operation."""
         a, b = self._update(first), self._update(second)
-        return a is not None and b is not None and a.op == b.op
+        if a is None or b is None or (a.op, a.keeps) != (b.op, b.keeps):
+            return False
+        return not a.keeps or first.order == second.order
 
     def _update(self, access: Access) -> Update | None:
         store = access.statement
         if not isinstance(store, Store):
             return None
         if access.order not in self._known:
-            self._known[access.order] = update_of(store)
+            kept = kept_extreme_of(store) if self._finds_kept else None
+            self._known[access.order] = kept or update_of(store)
         # The target is the only load of the stored buffer.
         return self._known[access.order] if access.buffer == store.buffer else None

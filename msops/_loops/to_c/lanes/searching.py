@@ -14,9 +14,11 @@
 
 Each iteration of a search waits for the comparison of the one before; in lanes it waits for one of
 its own. The branch is a choice between values, so that compilers make vectors of it, and NaN
-replaces nothing, as in the search. A row that does not lie in the order of memory, or takes long to
-compute, is searched as it stands. One that reads the element again where it has found it, as in
-`if x[i, j] > x[i, at]: at = j`, keeps it in a variable: each comparison would wait for a load.
+replaces nothing, as in the search. Lanes do not know which of equal elements came first: where some
+found 0 and others -0, the row is searched once more for the zero that stays. A row that does not
+lie in the order of memory, or takes long to compute, is searched as it stands. One that reads the
+element again where it has found it, as in `if x[i, j] > x[i, at]: at = j`, keeps it in a variable:
+each comparison would wait for a load.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from collections.abc import Callable
 
 from msops._loops.analysis.conditions import conjuncts
 from msops._loops.analysis.costs import effort, mean_trips
+from msops._loops.ir.algebra import number
 from msops._loops.ir.building import binary, element_of, integer
 from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names, unique_names
@@ -45,6 +48,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import dtype_range
 from msops._loops.ir.walk import (
     Scope,
@@ -163,6 +167,7 @@ class _SearchInLanes:
         self._lanes = Buffer(names.fresh("lanes"), (_LANES,), store.value.dtype)
         self._where = Buffer(names.fresh("where"), (_LANES,), INDEX_DTYPE)
         self._at = Buffer(names.fresh(f"{store.buffer}_at"), (), INDEX_DTYPE)
+        self._sign = Buffer(names.fresh("sign"), (), store.value.dtype)
         self._buffers: tuple[Buffer, ...] = (self._lanes,)
         if search.payload:
             self._buffers += (self._where, self._at)
@@ -180,6 +185,10 @@ class _SearchInLanes:
             groups,
             self._over_lanes(self._combined, "serial"),
         )
+        if not self._search.payload and is_float(self._best.dtype):
+            group = self._names.fresh(f"{loop.var}_group")
+            again, *_ = in_groups(steps, _LANES, group, scope.ranges, self._zero_that_stays)
+            found += (self._if_zeros_differ(again),)
         if self._search.payload:
             at = _element(self._at)
             kept = stored_at(self._search.payload, loop.var, at)
@@ -241,6 +250,41 @@ class _SearchInLanes:
             "land", binary("ne", where, _NOWHERE), binary("lor", is_better, is_as_good)
         )
         return (If(condition, (best, Store(at.name, (), here))),)
+
+    def _if_zeros_differ(self, again: Stmt) -> Stmt:
+        """Returns the loop again, under the condition that lanes have found 0 and -0."""
+        sign, best = _element(self._sign), self._best
+
+        def infinite(lane: Var) -> tuple[Stmt, ...]:
+            value = _element(self._lanes, lane)
+            added = binary("add", sign, binary("div", number(1, value.dtype), value))
+            return (If(binary("eq", value, best), (Store(sign.buffer, (), added),)),)
+
+        signs = (
+            Store(sign.buffer, (), number(0, sign.dtype)),
+            self._over_lanes(infinite, "serial"),
+            # The sum of two infinities.
+            If(binary("ne", sign, sign), (again,)),
+        )
+        return If(binary("eq", best, number(0, best.dtype)), (Local(self._sign, signs),))
+
+    def _zero_that_stays(self, first: Expr) -> tuple[Stmt, ...]:
+        """Returns what makes the first zero of a group the best, or the last one if it counts."""
+        extreme, sign = self._search.extreme, _element(self._sign)
+
+        def choose(lane: Var) -> tuple[Stmt, ...]:
+            here: dict[str, Expr] = {self._loop.var: index("add", first, lane)}
+            value = substitute(self._search.store.value, here)
+            is_it: Expr = binary("eq", value, number(0, value.dtype))
+            if extreme.guard is not None:
+                is_it = binary("land", substitute(extreme.guard, here), is_it)
+            stores: tuple[Stmt, ...] = (with_parts(self._search.store, value=value),)
+            if extreme.is_strict:
+                is_it = binary("land", binary("ne", sign, sign), is_it)
+                stores += (Store(sign.buffer, (), number(0, sign.dtype)),)
+            return (If(is_it, stores),)
+
+        return (self._over_lanes(choose, "serial"),)
 
     def _over_lanes(
         self, body: Callable[[Var], tuple[Stmt, ...]], kind: LoopKind = "parallel"

@@ -1,14 +1,17 @@
 """Finds reductions that are written as conditions: ``if a[i] > m: m = a[i]``.
 
-    if (a[i] > m[]) {            m[] = max(m[], (isnan(a[i]) ? -inf : a[i]))
-      m[] = a[i]            ->
+    if (n[i] > p[]) {                      p[] = max(p[], n[i])
+      p[] = n[i]                    ->
     }
+    if (c[i] && (a[i] > m[])) {            if (c[i]) {
+      m[] = a[i]                             m[] = (a[i] > m[]) ? a[i] : m[]
+    }                                      }
 
-A comparison with NaN does not hold, so what is not a number must not enter the maximum. An element
-that only one iteration changes, as in ``if x < 0: x = 0``, keeps its condition: at a tie, the
-gradient of a maximum is another one. Where other
-elements are stored under the same condition (the index of the maximum), search.py splits the loop.
-The pass comes before the loops are distributed, which then sees plain updates.
+A comparison with NaN does not hold, and of 0 and -0 the first stays, so an extreme of floats keeps
+its comparison: `kept_extreme_of` knows it as an update. An element that only one iteration changes,
+as in ``if x < 0: x = 0``, keeps its condition: at a tie, the gradient of a maximum is another one.
+Where other elements are stored under the same condition (the index of the maximum), search.py
+splits the loop. The pass comes before the loops are distributed, which then sees updates.
 """
 
 from __future__ import annotations
@@ -89,7 +92,7 @@ def _from_choice(store: Store) -> Stmt:
 
 
 def _from_condition(stmt: If) -> Stmt:
-    """Turns `if e > m: m = e` into `m = max(m, e)`."""
+    """Turns `if e > m: m = e` into an update."""
     (store,) = stmt.then
     assert isinstance(store, Store)
     found = find_extreme(stmt.condition, store)

@@ -21,6 +21,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from msops._loops.analysis.updates import kept_extreme_of
 from msops._loops.errors import NotRaised
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names, unique_names
@@ -57,7 +58,7 @@ def distribute(kernel: Kernel) -> Kernel:
     from msops._loops.analysis.polyhedral.library import TooComplex
 
     try:
-        found = dependences(kernel)
+        found = dependences(kernel, finds_kept=True)
     except TooComplex:
         raise NotRaised("its dependences are too complex to analyse") from None
     sites = sites_of(kernel)
@@ -109,7 +110,7 @@ class _Distribution:
     ) -> tuple[Stmt, ...]:
         """Returns nests for stores that depend on each other in a cycle, or for a single one."""
         if len(group) > 1:
-            return self.cycle(group, edges, postponed)
+            return self.cycle(group, _keeping_extremes(group, edges), postponed)
         site = dataclasses.replace(group[0], path=(*postponed, *group[0].path))
         if all(map(_may_be_reordered, edges)):
             return _vector_nest(site, edges)
@@ -180,6 +181,14 @@ class _Distribution:
             for part in around
         ]
         return last, (start, *wrapped((store,), rows))
+
+
+def _keeping_extremes(group: Sequence[Site], edges: Iterable[Edge]) -> frozenset[Edge]:
+    """Returns orders in which what keeps an extreme is no reduction: a loop inside may move out."""
+    kept = {site.order for site in group if kept_extreme_of(site.store)}
+    return frozenset(
+        dataclasses.replace(e, is_reduction=e.is_reduction and e.source not in kept) for e in edges
+    )
 
 
 def _may_be_reordered(edge: Edge) -> bool:

@@ -1,7 +1,7 @@
 """Raised kernels as JAX functions: the one part of the loop compiler that imports JAX.
 
-Modules: contractions, environment, evaluate, gathers, indices, loads, operations, recurrences,
-reductions, run, scatters, shields, sliding, stores, values, vector_steps.
+Modules: contractions, environment, evaluate, gathers, indices, kept_zeros, loads, operations,
+recurrences, reductions, run, scatters, shields, sliding, stores, values, vector_steps.
 """
 
 from __future__ import annotations

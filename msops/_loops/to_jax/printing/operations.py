@@ -12,7 +12,7 @@ import numpy as np
 from jax import lax
 
 from msops._base.dtypes import as_dtype
-from msops._base.extremes import reduce_extreme
+from msops._base.extremes import reduce_extreme, reduce_numbers
 from msops._loops.ir import scalars
 from msops._loops.ir.formulas import evaluate, is_name
 from msops._loops.ir.functions import FUNCTIONS
@@ -166,7 +166,17 @@ NATURAL: dict[str, Callable[[Array, Array], Array]] = {
 }
 """The same for integers that are not negative, and a divisor that is not 0: all round alike."""
 
+
+def _keeping(is_better: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:
+    return lambda old, new: lax.select(is_better(new, old), new, old)
+
+
 _FLOAT_BINARY: dict[str, Callable[[Array, Array], Array]] = {
+    # What a condition keeps: of equal numbers the first or the last.
+    "first max": _keeping(lax.gt),
+    "last max": _keeping(lax.ge),
+    "first min": _keeping(lax.lt),
+    "last min": _keeping(lax.le),
     "floordiv": _float_floordiv,
     "mod": _float_mod,
     "pow": lax.pow,
@@ -203,6 +213,11 @@ _REDUCTIONS: dict[str, Callable[[Array, Any], Array]] = {
     "and": lax.reduce_and,
     "or": lax.reduce_or,
     "xor": lax.reduce_xor,
+    **{
+        f"{keeps} {op}": partial(reduce_numbers, op)
+        for keeps in ("first", "last")
+        for op in ("max", "min")
+    },
 }
 
 _SAFE_OPERANDS = {
@@ -317,7 +332,7 @@ def cast(source: str, target: str) -> Callable[[Array], Array]:
 
 def identity(op: str, dtype: str) -> Any:
     """Returns the identity of a reduction, a numpy scalar."""
-    return as_dtype(dtype).dtype.type(scalars.identity(op, dtype))
+    return as_dtype(dtype).dtype.type(scalars.identity(op.rpartition(" ")[2], dtype))
 
 
 def reduce(op: str, x: Array, dimensions: tuple[int, ...]) -> Array:

@@ -13,6 +13,7 @@ from msops._loops.ir.walk import loads, operands
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
+from msops._loops.to_jax.printing.kept_zeros import FOUND_BY, with_signs, zero_keys
 from msops._loops.to_jax.printing.values import Array, Value, constant, in_float32
 from msops._loops.to_jax.raising.steps import Accumulate, Recur
 
@@ -26,8 +27,19 @@ def accumulate(step: Accumulate, env: Environment) -> Value:
     first = env.spread(evaluate(step.initial, env), _without(axes, step.axis))
     position = axes.index(step.axis)
     sums = in_float32(partial(_CUMULATIVE[step.op], axis=position), array)
+    if step.keeps:
+        iterations = step.nest.iterations
+        sums = with_signs(Value(sums, axes), partial(_keys, step), iterations, env).array
     initial = lax.broadcast_in_dim(first, array.shape, _others(array.ndim, position))
-    return Value(operations.binary(step.op, str(array.dtype))(initial, sums), axes)
+    op = f"{step.keeps} {step.op}".lstrip()
+    return Value(operations.binary(op, str(array.dtype))(initial, sums), axes)
+
+
+def _keys(step: Accumulate, env: Environment) -> Value:
+    value = Value(env.spread(evaluate(step.value, env), env.order), env.order)
+    keys = zero_keys(value, [step.axis], step.keeps, env)
+    along = env.order.index(step.axis)
+    return Value(_CUMULATIVE[FOUND_BY[step.keeps]](keys.array, axis=along), env.order)
 
 
 def recur(step: Recur, env: Environment) -> Value:

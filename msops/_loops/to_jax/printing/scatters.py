@@ -18,6 +18,7 @@ from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
 from msops._loops.to_jax.printing.gathers import elements
 from msops._loops.to_jax.printing.indices import IndexTuples, as_index, find_windows, stacked
+from msops._loops.to_jax.printing.kept_zeros import FOUND_BY, NOWHERE, keys_at
 from msops._loops.to_jax.printing.values import Array, Value
 
 _MODES = lax.GatherScatterMode
@@ -90,7 +91,7 @@ def _scatter(buffer: Array, tuples: IndexTuples, updates: Array, op: str | None)
         wide, new = (lax.convert_element_type(x, np.int32) for x in (buffer, updates))
         result = _plain("min" if op == "land" else "max", wide, tuples, new)
         return lax.convert_element_type(result, np.bool_)
-    if op in ("min", "max") and np.dtype(buffer.dtype).kind not in "iub":
+    if op and op.endswith(("min", "max")) and np.dtype(buffer.dtype).kind not in "iub":
         return _extreme(op, tuples)(buffer, updates, tuples.indices)
     return _plain(op, buffer, tuples, updates)
 
@@ -122,7 +123,7 @@ _SCATTERS: dict[str | None, Callable[..., Array]] = {
 
 
 def _extreme(op: str, tuples: IndexTuples) -> Callable[[Array, Array, Array], Array]:
-    """Returns a scatter of minima or maxima.
+    """Returns a scatter of minima or maxima, or of those that a condition keeps.
 
     Its derivative is that of the elements which equal the result, their mean where several do, as
     JAX has it for reductions.
@@ -130,7 +131,10 @@ def _extreme(op: str, tuples: IndexTuples) -> Callable[[Array, Array, Array], Ar
 
     @jax.custom_jvp
     def run(buffer: Array, updates: Array, indices: Array) -> Array:
-        return _plain(op, buffer, dataclasses.replace(tuples, indices=indices), updates)
+        here = dataclasses.replace(tuples, indices=indices)
+        keeps, _, extreme = op.rpartition(" ")
+        best = _plain(extreme, buffer, here, updates)
+        return _with_signs(keeps, best, buffer, here, updates) if keeps else best
 
     @run.defjvp
     def run_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Array, Array]:
@@ -148,6 +152,24 @@ def _extreme(op: str, tuples: IndexTuples) -> Callable[[Array, Array, Array], Ar
         return result, lax.div(total, lax.max(count, lax.full(count.shape, 1, count.dtype)))
 
     return run
+
+
+def _with_signs(
+    keeps: str, best: Array, buffer: Array, tuples: IndexTuples, updates: Array
+) -> Array:
+    """Returns extremes whose zeros have the signs of those that stay; see kept_zeros.py."""
+    is_zero, was_zero = (lax.eq(x, lax.full_like(x, 0)) for x in (best, buffer))
+    positions = lax.reshape(lax.iota(np.int32, updates.size), updates.shape)
+    keys = keys_at(positions, updates, keeps)
+    nowhere = lax.full(buffer.shape, NOWHERE[keeps])
+    found = _plain(FOUND_BY[keeps], nowhere, tuples, keys)
+    is_odd = lax.eq(lax.bitwise_and(found, lax.full_like(found, 1)), lax.full_like(found, 1))
+    zero = lax.full_like(best, 0)
+    new = lax.select(is_odd, lax.neg(zero), zero)
+    is_old = lax.eq(found, nowhere)
+    if keeps == "first":
+        is_old = lax.bitwise_or(is_old, was_zero)
+    return lax.select(is_zero, lax.select(is_old, buffer, new), best)
 
 
 def _cut_elements(buffer: Array, tuples: IndexTuples, updates: Array) -> Array:

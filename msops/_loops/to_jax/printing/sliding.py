@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 import numpy as np
@@ -13,6 +13,7 @@ from msops._base.extremes import window_extreme
 from msops._loops.to_jax.printing.contractions import precision
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
+from msops._loops.to_jax.printing.kept_zeros import FOUND_BY, with_signs, zero_keys
 from msops._loops.to_jax.printing.reductions import reduce_value
 from msops._loops.to_jax.printing.values import Array, Value, in_float32
 from msops._loops.to_jax.raising.steps import Convolve, Pool
@@ -77,16 +78,38 @@ def _conv(lhs: Array, rhs: Array, windows: Sequence[Window], groups: int) -> Arr
     return in_float32(convolution, lhs, rhs)
 
 
-def pool(step: Pool, env: Environment, wide: Environment) -> Value:
-    """Returns a reduction over sliding windows."""
-    value = evaluate(step.value, wide)
+def pool(step: Pool, env: Environment, widened: Callable[[Environment], Environment]) -> Value:
+    """Returns a reduction over sliding windows.
+
+    Args:
+      step: the reduction.
+      env: of the nest.
+      widened: returns such an environment with the windows' own axes.
+    """
+    wide = widened(env)
+    best = _pooled(step, step.stored_op, evaluate(step.value, wide), env, wide)
+    if not step.keeps:
+        return best
+    slides = {window.tap: window.axis for window in step.windows}
+    along = [slides.get(axis, axis) for axis in step.over]
+
+    def keys(inner: Environment) -> Value:
+        # Here once more, or XLA would keep all values for the case that this runs.
+        wide = widened(inner)
+        found = zero_keys(evaluate(step.value, wide), along, step.keeps, wide)
+        return _pooled(step, FOUND_BY[step.keeps], found, inner, wide)
+
+    return with_signs(best, keys, step.nest.iterations, env)
+
+
+def _pooled(step: Pool, op: str, value: Value, env: Environment, wide: Environment) -> Value:
     taps = {window.tap for window in step.windows}
-    value = reduce_value(step.op, value, [a for a in step.over if a not in taps], wide)
+    value = reduce_value(op, value, [a for a in step.over if a not in taps], wide)
     by_axis = {window.axis: window for window in step.windows}
     lengths = [env.extents[by_axis[a].tap] if a in by_axis else 1 for a in value.axes]
     strides = [by_axis[a].stride if a in by_axis else 1 for a in value.axes]
     dilations = [by_axis[a].dilation if a in by_axis else 1 for a in value.axes]
-    array = _reduce_window(step.op, value.array, lengths, strides, dilations)
+    array = _reduce_window(op, value.array, lengths, strides, dilations)
     axes = tuple(by_axis[a].output if a in by_axis else a for a in value.axes)
     return Value(array, axes)
 
@@ -95,6 +118,7 @@ def _reduce_window(
     op: str, array: Array, lengths: Sequence[int], strides: Sequence[int], dilations: Sequence[int]
 ) -> Array:
     if op != "add":
+        op = op.rpartition(" ")[2]
         return window_extreme(op, array, lengths, strides, [(0, 0)] * array.ndim, dilations)
     zero = np.zeros((), array.dtype)
     return lax.reduce_window(

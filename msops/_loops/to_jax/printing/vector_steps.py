@@ -16,7 +16,7 @@ from msops._loops.to_jax.printing.contractions import contract, narrow_factors
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate, guarded
 from msops._loops.to_jax.printing.recurrences import accumulate, recur
-from msops._loops.to_jax.printing.reductions import reduce_expression
+from msops._loops.to_jax.printing.reductions import reduce_expression, reduce_kept
 from msops._loops.to_jax.printing.sliding import convolve, pool
 from msops._loops.to_jax.printing.stores import covers, store
 from msops._loops.to_jax.printing.values import Array, Contents, Uniform, Value, constant
@@ -44,23 +44,26 @@ def execute(step: VectorStep, env: Environment) -> Contents:
             value = evaluate(nest.store.value, env)
             return _filled(nest, value, env) or store(nest.store, value, None, env)
         case Reduce(op=op, value=value, over=over):
-            result = reduce_expression(op, value, over, env)
+            if step.keeps:
+                result = reduce_kept(step, env)
+            else:
+                result = reduce_expression(op, value, over, env)
             if op == "add":
                 result = _added(nest, result, env, is_one=not over)
             if env.mask and set(env.mask.axes) & set(over):
                 # Masked terms have entered the result as the neutral element.
                 env = dataclasses.replace(env, masks=())
-            return store(nest.store, result, op, env)
+            return store(nest.store, result, step.stored_op, env)
         case Contract() | Convolve():
             result = _product(step, env)
             if step.is_negated:
                 result = _added(nest, result, env)
             return store(nest.store, result, "add", env)
         case Pool():
-            result = pool(step, env, _over_windows(env, step.windows))
+            result = pool(step, env, lambda inner: _over_windows(inner, step.windows))
             if step.op == "add":
                 result = _added(nest, result, env)
-            return store(nest.store, result, step.op, env)
+            return store(nest.store, result, step.stored_op, env)
         case Accumulate():
             return store(nest.store, accumulate(step, env), None, env)
         case Recur():

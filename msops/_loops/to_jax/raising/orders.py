@@ -15,6 +15,7 @@ from msops._loops.to_jax.raising.steps import (
     Contract,
     Loop,
     Map,
+    Reduce,
     Step,
     VectorStep,
 )
@@ -49,9 +50,12 @@ def _axes(step: VectorStep, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Axis
     """Returns the axes of a step in order.
 
     A map follows the memory of what it stores, anything else that of the largest thing it reads. In
-    a product of integers that is a factor: XLA is slow where their summed axes are the last.
+    a product of integers that is a factor: XLA is slow where their summed axes are the last. An
+    extreme that is scattered counts its iterations as they run.
     """
     nest = step.nest
+    if isinstance(step, Reduce) and step.keeps and not step.over:
+        return nest.axes
     leading: Store | Load = nest.store
     if not isinstance(step, Map):
         is_of_factors = isinstance(step, Contract) and not is_float(nest.store.value.dtype)

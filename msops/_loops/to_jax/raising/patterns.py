@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 
 from msops._loops.analysis.costs import computed, fixed_trips
-from msops._loops.analysis.updates import update_of
+from msops._loops.analysis.updates import kept_extreme_of, update_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import (
     Binary,
@@ -62,7 +62,8 @@ COPIED_ELEMENTS = 1024
 """Elements of arrays beyond which time steps over them are not written out."""
 UNROLLED_OPERATIONS = 40
 """Stores and operations that loops written out within one another may become."""
-
+MOST_KEPT = 1 << 30
+"""Iterations among which an int32 says which one of equal zeros comes first."""
 
 _OPERATIONS = (Binary, Cast, FunctionCall, Select, Unary)
 
@@ -174,16 +175,19 @@ def _raise_nest(parts: Chain, scope: Scope) -> tuple[Step, ...] | None:
 
 def _raise_reduction(box: Nest, scope: Scope) -> tuple[Step, ...] | None:
     """Returns the steps of a nest whose store is an update; None if it is none."""
-    update = update_of(box.store)
-    if update is None:
+    update = kept_extreme_of(box.store) or update_of(box.store)
+    if update is None or (update.keeps and box.iterations > MOST_KEPT):
         return None
     placed = {name for index in box.store.indices for name in variables(index)}
     over = tuple(axis.var for axis in box.axes if axis.var not in placed)
-    if not _is_view(box, placed, scope) and not _can_scatter(update.op, box.store):
+    is_view = _is_view(box, placed, scope)
+    if not is_view and not _can_scatter(update.op, box.store):
         return None
     term = update.term
     value = Unary("neg", term, term.dtype) if update.is_negated else term
-    whole = Reduce(box, update.op, value, over)
+    if update.keeps and not is_view and {axis.var for axis in box.axes[1:]} != set(over):
+        over = ()  # Which one of equal numbers comes first, all iterations decide together.
+    whole = Reduce(box, update.op, value, over, update.keeps)
     if not over:
         return (whole,)
     return (next((step for match in REDUCTIONS if (step := match(whole))), whole),)

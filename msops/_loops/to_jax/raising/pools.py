@@ -25,4 +25,4 @@ def find_pool(whole: Reduce) -> Pool | None:
     if found is None or any(window.dilation < 0 for window in found[0]):
         return None
     box = dataclasses.replace(nest, mask=kept)
-    return Pool(box, whole.op, found[1], found[0], whole.over)
+    return Pool(box, whole.op, found[1], found[0], whole.over, whole.keeps)

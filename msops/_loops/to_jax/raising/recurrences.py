@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 from msops._loops.analysis.affine import Affine, affine
 from msops._loops.analysis.conditions import decide
+from msops._loops.analysis.updates import kept_extreme
 from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import Binary, Const, Expr, For, Load, Select, Store, Unary
 from msops._loops.ir.operators import is_float
@@ -62,7 +63,7 @@ def _without_first(store: Store, var: str, first: int) -> tuple[Store, Expr | No
         return continues
 
     value = rewrite(store.value, unwrap)
-    if len(found) != 1:
+    if not found or any(begins != found[0] for begins in found):
         return store, None
     return dataclasses.replace(store, value=value), found[0]
 
@@ -123,6 +124,9 @@ def _scan(box: Nest, before: Load, var: str, initial: Expr) -> Accumulate | Recu
         for one, other in ((value.left, value.right), (value.right, value.left)):
             if one == before and before not in loads(other):
                 return Accumulate(box, var, initial, value.op, other)
+    kept = kept_extreme(value, before)
+    if kept is not None and before not in loads(kept.term):
+        return Accumulate(box, var, initial, kept.op, kept.term, kept.keeps)
     if not is_float(value.dtype):
         return None
     terms = _linear_in(value, before)

@@ -28,12 +28,19 @@ class Reduce:
       op: of `operators.REDUCIBLE`.
       value: what is reduced.
       over: the axes that are reduced; without one, elements are combined with the value itself.
+      keeps: which one of equal extremes stays, see `Update`; the value is not NaN then.
     """
 
     nest: Nest
     op: str
     value: Expr
     over: tuple[str, ...]
+    keeps: str = ""
+
+    @property
+    def stored_op(self) -> str:
+        """What combines the result with the old elements."""
+        return f"{self.keeps} {self.op}".lstrip()
 
 
 @dataclass(frozen=True)
@@ -85,6 +92,7 @@ class Pool:
       value: what is reduced, over the windows' axes.
       windows: the spatial dimensions.
       over: the axes that are reduced; those beside the windows' are reduced first.
+      keeps: which one of equal extremes stays, as of `Reduce`.
     """
 
     nest: Nest
@@ -92,6 +100,12 @@ class Pool:
     value: Expr
     windows: tuple[Window, ...]
     over: tuple[str, ...]
+    keeps: str
+
+    @property
+    def stored_op(self) -> str:
+        """What combines the result with the old elements."""
+        return f"{self.keeps} {self.op}".lstrip()
 
 
 @dataclass(frozen=True)
@@ -111,10 +125,15 @@ class Scan:
 
 @dataclass(frozen=True)
 class Accumulate(Scan):
-    """A scan of partial results: h = op(h one before, value), op "add", "mul", "min" or "max"."""
+    """A scan of partial results: h = op(h one before, value), op "add", "mul", "min" or "max".
+
+    Attributes:
+      keeps: which one of equal extremes stays, as of `Reduce`.
+    """
 
     op: str
     value: Expr
+    keeps: str = ""
 
 
 @dataclass(frozen=True)
