@@ -21,7 +21,7 @@ def op_of(kernel: Callable[..., Any]) -> msops.Custom:
     return msops.Custom(kernel, lambda x: x, lambda x: x)
 
 
-# Newer versions of JAX look up the compiled function once more. Five moves are of pacing.py.
+# Newer versions of JAX look up the compiled function once more. Five moves are of nesting.py.
 MOST = 44 if jax.__version_info__ < (0, 11) else 48
 
 

@@ -771,20 +771,30 @@ MANY = """
 import faulthandler, threading, time
 import jax, jax.numpy as jnp, numpy as np
 from msops import Custom
-faulthandler.dump_traceback_later(60, exit=True)
+faulthandler.dump_traceback_later(100, exit=True)
 first = lambda x: x
 work = jax.jit(lambda x: jnp.sin(x) + 1)
-program = jax.jit(Custom(lambda x: np.asarray(work(x)), first, first, **OPTIONS))
+calls = []
+
+def function(x):
+    calls.append(1)
+    return np.asarray(work(x))
+
+op = Custom(function, first, first, **OPTIONS)
+program = jax.jit(op if RESULTS else lambda x: (op(x), None)[1])
 BEFORE
 wait = jax.jit(Custom(lambda x: (time.sleep(0.5), x)[1], first, first))
 long = jax.jit(lambda x: jax.lax.fori_loop(0, 9, lambda i, x: x @ x, x)[:200, :200])
-program(wait(long(jnp.eye(1000)))).block_until_ready()
+jax.block_until_ready(program(wait(long(jnp.eye(1000)))))
+del calls[:]
 
 def check():
     # The function runs on a thread of XLA, and all calls behind it wait.
     x = wait(long(jnp.eye(1000)))
-    each = [program(x) for _ in range(50)]
-    for _ in range(50):
+    each = [program(x) for _ in range(CALLS)]
+    if not RESULTS:
+        return jax.effects_barrier()
+    for _ in range(CALLS):
         x = program(x)
     for result in (*each, x):
         assert result.shape == (200, 200)
@@ -795,6 +805,7 @@ for thread in threads:
     thread.start()
 for thread in threads:
     thread.join()
+assert len(calls) == THREADS * CALLS * (1 + RESULTS), len(calls)
 print("done")
 """
 AHEAD = "program = program.lower(jnp.eye(200)).compile()"
@@ -805,25 +816,112 @@ try:
 except Exception:
     work = right
 """
+LATER = """
+work, right = first, work
+program(jnp.eye(200))
+program(jnp.eye(200))
+work = right
+"""
+ORDERED = {"stateful": "ordered"}
 
 
 @pytest.mark.parametrize(
-    ("threads", "options", "before"),
+    ("threads", "options", "before", "results"),
     [
-        (1, {}, ""),
-        (5, {}, ""),
-        (1, {}, AHEAD),
-        (1, {}, FAILS_FIRST),
-        (1, {"stateful": True}, ""),
+        (1, {}, "", True),
+        (5, {}, "", True),
+        (40, {}, "", True),
+        (1, {}, AHEAD, True),
+        (5, {}, AHEAD, True),
+        (1, {}, FAILS_FIRST, True),
+        (1, {}, LATER, True),
+        (1, {"stateful": True}, "", True),
+        (5, {"stateful": True}, "", True),
+        (5, ORDERED, "", True),
+        (40, {"stateful": True}, "", True),
+        (1, ORDERED, "", False),
+        (1, {"stateful": True}, LATER, False),
+        (5, {"stateful": True}, "", False),
+        (40, ORDERED, "", False),
     ],
 )
 def test_many_calls_of_programs_whose_functions_call_jax_need_no_waiting(
-    threads: int, options: dict[str, Any], before: str
+    threads: int, options: dict[str, Any], before: str, results: bool
 ) -> None:
-    """JAX takes 32 programs, and 33 calls that wait for a function would leave it no place."""
+    """JAX takes 32 programs, and 33 calls that wait for a function would leave it no place.
+
+    It has as many threads as cores for them, which may all wait for functions.
+    """
     script = MANY.replace("THREADS", str(threads)).replace("BEFORE", before)
-    done = run_python(f"OPTIONS = {options}\n{script}")
+    calls = 50 if threads < 32 else 5
+    done = run_python(f"OPTIONS, RESULTS, CALLS = {options}, {results}, {calls}\n{script}")
     assert (done.returncode, done.stdout) == (0, "done\n"), done.stderr[-4000:]
+
+
+def test_functions_inside_functions_take_turns() -> None:
+    """Each of them holds a place of JAX's, and so does what it calls."""
+    done = run_python(
+        "import faulthandler, threading\n"
+        "import jax, jax.numpy as jnp, numpy as np\n"
+        "from msops import Custom\n"
+        "faulthandler.dump_traceback_later(100, exit=True)\n"
+        "first = lambda x: x\n"
+        "program = jax.jit(lambda x: jnp.sin(x) + 1)\n"
+        "def around(program):\n"
+        "    return jax.jit(Custom(lambda x: np.asarray(program(x)), first, first))\n"
+        "for _ in range(4):\n"
+        "    program = around(program)\n"
+        "def check():\n"
+        "    for _ in range(3):\n"
+        "        np.testing.assert_allclose(program(jnp.ones(3)), np.sin(1) + 1, rtol=1e-6)\n"
+        "threads = [threading.Thread(target=check) for _ in range(40)]\n"
+        "for thread in threads: thread.start()\n"
+        "for thread in threads: thread.join()\n"
+        "print('done')\n"
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_functions_that_all_call_jax_for_the_first_time_at_once_end_in_an_error() -> None:
+    """They hold all of JAX's places: nobody knew before that they call it."""
+    done = run_python(
+        "import faulthandler, threading\n"
+        "import jax, jax.numpy as jnp, numpy as np\n"
+        "import msops._native\n"
+        "from msops import Custom\n"
+        "faulthandler.dump_traceback_later(100, exit=True)\n"
+        "msops._native.set_patience(1)\n"
+        "work = jax.jit(lambda x: jnp.sin(x) + 1)\n"
+        "inside, are_many, problems = threading.Semaphore(0), None, []\n"
+        "def function(x):\n"
+        "    if are_many is None: return x\n"
+        "    inside.release()\n"
+        "    are_many.wait()\n"
+        "    return np.asarray(work(x))\n"
+        "program = jax.jit(Custom(function, lambda x: x, lambda x: x))\n"
+        "x = jnp.ones(3)\n"
+        "program(x)\n"
+        "are_many = threading.Event()\n"
+        "def check():\n"
+        "    try:\n"
+        "        np.testing.assert_allclose(program(x), np.sin(1) + 1, rtol=1e-6)\n"
+        "    except Exception as error:\n"
+        "        problems.append(str(error))\n"
+        "threads = [threading.Thread(target=check) for _ in range(36)]\n"
+        "for thread in threads: thread.start()\n"
+        "for _ in range(31): inside.acquire()\n"
+        "are_many.set()\n"
+        "for thread in threads: thread.join()\n"
+        "print(*problems, sep='\\n')\n"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    problem, advice, *_ = done.stdout.splitlines()
+    assert problem.endswith(
+        "Custom 'function' on CPU: its program has the last of XLA's 32 places for programs, as "
+        "functions hold the others, and none of these computed or ended for 1 s."
+    )
+    assert advice == "Call programs whose functions wait for JAX from fewer threads at once."
+    assert len(done.stdout.splitlines()) <= 10
 
 
 @pytest.mark.parametrize("stateful", [False, True])

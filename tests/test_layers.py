@@ -366,6 +366,7 @@ def test_headers_for_kernel_authors_include_only_the_standard_library() -> None:
                 "extension_table.h",
                 "host_function.cc",
                 "module.cc",
+                "nested_calls.h",
                 "python_attributes.cc",
                 "python_attributes.h",
                 "python_calls.cc",

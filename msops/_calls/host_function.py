@@ -20,6 +20,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
+from msops import _jax_seam as seam
 from msops._base.dtypes import is_low_precision
 from msops._base.kernel_errors import Failures, describe_exception
 from msops._op.request import Request
@@ -56,7 +57,7 @@ _TRACER_ADVICE = (
 )
 
 
-class HostFunction:
+class HostFunction(seam.HeldFunction):
     """A function with all that its calls have in common; equal ones behave alike at every call.
 
     Args:

@@ -79,5 +79,7 @@ def serve_functions() -> None:
 
 
 def _find(key: str) -> HostFunction | None:
-    seam.leave_room()  # a program with this function is about to be called
+    seam.leave_room(
+        native_module().pacing_hook
+    )  # a program with this function is about to be called
     return exported_function.find(key) if key.startswith("{") else _functions.get(key)

@@ -4,8 +4,8 @@ Each function wraps one mechanism of JAX, so a new JAX needs changes in this pac
 `partitioning` is not imported here, because only programs over several devices need it.
 
 May import: no other room.
-Modules: division, effects, ffi, lowering, pacing, partitioning, primitives, processes, saving,
-sub_byte, tracebacks, values.
+Modules: division, effects, ffi, lowering, nesting, pacing, partitioning, primitives, processes,
+saving, sub_byte, tracebacks, values.
 """
 
 from msops._jax_seam.effects import KeepsOrder, RunsForEffect
@@ -23,6 +23,9 @@ from msops._jax_seam.lowering import (
     devices_of,
     lower_as,
     partition_count,
+)
+from msops._jax_seam.nesting import (
+    HeldFunction,
 )
 from msops._jax_seam.pacing import (
     leave_room,
@@ -71,6 +74,7 @@ from msops._jax_seam.values import (
 __all__ = [
     "ARRAY_TYPE",
     "PLATFORMS",
+    "HeldFunction",
     "KeepsOrder",
     "Lowering",
     "ProcessStore",

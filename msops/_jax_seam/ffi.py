@@ -122,13 +122,14 @@ def hold_host_function(lowering: Lowering, function: Any) -> None:
 
     Such programs run in the thread that calls them, as soon as their inputs are there, and do not
     take up a thread of XLA's: a function that itself calls JAX would wait for one. JAX before 0.12
-    does not keep them on disk.
+    does not keep them on disk. `nesting` finds the function among what the program keeps alive.
     """
     axes = lowering.context.module_context.axis_context
     if isinstance(axes, OneDevice):
         axes.held.append(function)
     else:
         lowering.context.module_context.add_host_callback(function)
+        lowering.context.module_context.add_keepalive(function)
 
 
 def _frame_attributes(lowering: Lowering) -> dict[str, Any]:

@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "message.h"
+#include "nested_calls.h"
 #include "python_functions.h"
 
 namespace msops {
@@ -317,6 +318,7 @@ void HostFunction::Call(void** arrays) const {
         PyTuple_SET_ITEM(side.ptr(), is_input ? i : i - spec_.operand_count, view);
       }
       const auto result = py::reinterpret_steal<py::object>(StopAtEndOfPython([&] {
+        const InFunction inside(function_, &calls_jax_);
         return PyObject_CallFunctionObjArgs(static_cast<PyObject*>(function_), inputs.ptr(),
                                             outputs.ptr(), nullptr);
       }));

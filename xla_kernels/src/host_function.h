@@ -59,6 +59,7 @@ class HostFunction {
   void* function_ = nullptr;
   void* store_ = nullptr;
   std::vector<void*> dtypes_;
+  mutable bool calls_jax_ = false;  // guarded by the GIL
 };
 
 }  // namespace msops

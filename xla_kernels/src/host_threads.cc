@@ -28,16 +28,20 @@ using Clock = std::chrono::steady_clock;
 
 std::atomic<double> default_patience_s{60};
 
+// XLA's, on one CPU device.
+constexpr size_t kPlaces = 32;
+
 size_t CoreCount() {
   cpu_set_t cores;
   if (sched_getaffinity(0, sizeof(cores), &cores) != 0) return 1;
   return static_cast<size_t>(CPU_COUNT(&cores));
 }
 
-// What the functions on our threads have done so far.
+// What functions on several threads have done so far. Its objects are never destroyed: threads may
+// outlive the module's other objects.
 class Progress {
  public:
-  // Never destroyed: threads may outlive the module's other objects.
+  // Of the functions on our threads.
   static Progress& Get() {
     static auto* const progress = new Progress;
     return *progress;
@@ -145,6 +149,78 @@ std::string ExplainWaiting(const Run& run, double patience_s) {
   }
 }
 
+std::string ExplainPlaces(const std::string& who, double patience_s) {
+  std::ostringstream problem;
+  problem << "its program has the last of XLA's " << kPlaces
+          << " places for programs, as functions "
+          << "hold the others, and none of these computed or ended for " << patience_s << " s";
+  return Explain(who, problem.str(), {},
+                 "Call programs whose functions wait for JAX from fewer threads at once.");
+}
+
+// The functions that run on the threads that called their programs: each holds a place of XLA's.
+class Places {
+ public:
+  static Places& Get() {
+    static auto* const places = new Places;
+    return *places;
+  }
+
+  // One function, on the calling thread. `who` gives its name for the error.
+  template <typename Who>
+  class Held {
+   public:
+    explicit Held(const Who& who) : places_(Get()) {
+      const size_t count = ++places_.count_;
+      if (count < kMany) return;
+      try {
+        pthread_getcpuclockid(pthread_self(), &clock_);
+        // Before: this thread would be one that computes.
+        if (count >= kPlaces) places_.AwaitEnd(who);
+        places_.progress_.Enter(clock_);
+        is_watched_ = true;
+      } catch (...) {
+        Leave();
+        throw;
+      }
+    }
+    ~Held() { Leave(); }
+
+   private:
+    void Leave() {
+      --places_.count_;
+      if (is_watched_) places_.progress_.Leave(clock_);
+    }
+
+    Places& places_;
+    bool is_watched_ = false;
+    clockid_t clock_;
+  };
+
+ private:
+  // From this number on it is worth a lock to know what functions do.
+  static constexpr size_t kMany = kPlaces / 2;
+
+  template <typename Who>
+  void AwaitEnd(const Who& who) {
+    constexpr std::chrono::milliseconds kPause(20);
+    std::pair<size_t, double> seen{0, 0};
+    Clock::time_point since = Clock::now();
+    while (count_ >= kPlaces) {
+      std::this_thread::sleep_for(kPause);
+      if (!progress_.IsSame(&seen)) since = Clock::now();
+      const std::chrono::duration<double> idle = Clock::now() - since;
+      const double patience_s = progress_.patience_s();
+      if (idle.count() < patience_s) continue;
+      progress_.SetAbandoned();
+      throw std::runtime_error(ExplainPlaces(who(), patience_s));
+    }
+  }
+
+  std::atomic<size_t> count_{0};
+  Progress progress_;
+};
+
 std::string Call(const Run& run, void** addresses) {
   try {
     run.call(addresses);
@@ -201,6 +277,11 @@ void Watch(const std::shared_ptr<Run>& run) {
 }
 
 }  // namespace
+
+void CallInPlace(const std::function<std::string()>& who, const std::function<void()>& call) {
+  const Places::Held held(who);
+  call();
+}
 
 std::function<void()> PrepareThread(std::string who, HostArrays arrays,
                                     std::function<void(void**)> call,

@@ -32,6 +32,11 @@ std::function<void()> PrepareThread(std::string who, HostArrays arrays,
                                     std::function<void(void**)> call,
                                     std::function<void(const std::string&)> done);
 
+// Runs `call` on the calling thread, whose program holds one of XLA's places for programs until it
+// returns. Where functions hold all of them, none can call JAX: then the last one waits before, and
+// std::runtime_error is thrown if no function computes or ends for a time. `who` begins its text.
+void CallInPlace(const std::function<std::string()>& who, const std::function<void()>& call);
+
 // Sets after how many seconds without progress a call of a function fails.
 void SetPatience(double seconds);
 

@@ -15,6 +15,7 @@
 #include "host_threads.h"
 #include "infer.h"
 #include "library_store.h"
+#include "nested_calls.h"
 #include "python_attributes.h"
 #include "python_calls.h"
 #include "python_functions.h"
@@ -121,6 +122,8 @@ PYBIND11_MODULE(_native, module) {
   module.def("set_function_finder", &msops::SetFinder, arg("find"),
              "Has find(id) asked for the Python functions that programs name; it returns the "
              "function, or None.");
+  module.def("pacing_hook", &msops::NewHook, arg("allow"), arg("wait"), arg("note"),
+             "Returns what JAX is to call behind its calls of programs, as nested_calls.h says.");
   module.def("set_patience", &msops::SetPatience, arg("seconds"),
              "Sets after how long without progress calls of functions on XLA's threads fail.");
   module.def("set_release_patience", &msops::SetReleasePatience, arg("seconds"),

@@ -84,7 +84,10 @@ Outcome Execute(State* state, ffi::RemainingArgs inputs, ffi::RemainingRets outp
   std::optional<Pending> pending;
   ffi::Error error =
       state->Execute(inputs, outputs, [&](const SharedFunction& shared, void** addresses) {
-        if (IsPythonThread()) return shared.function->Call(addresses);
+        if (IsPythonThread()) {
+          return CallInPlace([&] { return shared.function->Who(); },
+                             [&] { shared.function->Call(addresses); });
+        }
         auto promise = std::make_shared<ffi::Promise>();
         ffi::Future future(*promise);
         const std::string who = shared.function->Who();
