@@ -18,6 +18,8 @@ from msops.ops import CustomOpBuilder
 FOLDER = SOURCES / "graph_project"
 X = jnp.array([1.0, 2.0, 3.0], jnp.float16)
 Y = jnp.array([4.0, 5.0, 6.0], jnp.float16)
+# The same in all builds, so that they share what they compile.
+FLAGS = "-O0 -DQUOTED=\"'x y'\""
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +30,7 @@ def ops():
             "graph_project",
             tuple(str(FOLDER / name) for name in ("scaled_sum.cpp", "join.cpp", "module.cpp")),
             backend="Ascend",
-            cflags="-O0",
+            cflags=FLAGS,
             op_def=[str(FOLDER / "operators.yaml"), str(FOLDER / "more_operators.yaml")],
             op_doc=str(FOLDER / "operators.yaml"),
         ).load()
@@ -113,7 +115,7 @@ def test_operators_are_imported_from_build_dir(tmp_path):
             "graph_import",
             [str(FOLDER / name) for name in ("scaled_sum.cpp", "join.cpp", "module.cpp")],
             backend="Ascend",
-            cflags="-O0 -DQUOTED=\"'x y'\"",
+            cflags=FLAGS,
             build_dir=tmp_path / "kernel_meta" / "graph_import",
             op_def=(str(FOLDER / "operators.yaml"), str(FOLDER / "more_operators.yaml")),
             op_doc=str(FOLDER / "operators.yaml"),

@@ -2,8 +2,9 @@
 
 Values are Python's: `bool`, `int` within the dtype's range, and for floats a numpy scalar of the
 type that does the arithmetic: float64, or float32 for float32 and for the two 16-bit types, whose
-results are rounded to 16 bits after each operation. The interpreter and constant folding use the
-same table, so they cannot disagree. Callers silence numpy's warnings (`np.errstate`).
+results are rounded to 16 bits after each operation. Constant folding and the interpreter use the
+same table; where Python's own operator does the same, the interpreter writes that. Callers silence
+numpy's warnings (`np.errstate`).
 """
 
 from __future__ import annotations

@@ -39,7 +39,25 @@ from msops._loops.ir.nodes import (
     Var,
     Within,
 )
+from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import dtype_range
 from msops.errors import ArgumentValueError, KernelError
+
+_OPERATORS: dict[str, type[ast.operator]] = {
+    "add": ast.Add,
+    "sub": ast.Sub,
+    "mul": ast.Mult,
+    "div": ast.Div,
+}
+_OF_INTEGERS = ("add", "sub", "mul")
+_COMPARISONS: dict[str, type[ast.cmpop]] = {
+    "eq": ast.Eq,
+    "ne": ast.NotEq,
+    "lt": ast.Lt,
+    "le": ast.LtE,
+    "gt": ast.Gt,
+    "ge": ast.GtE,
+}
 
 
 def interpret(
@@ -250,9 +268,8 @@ class _Writer:
             case Binary(op="land" | "lor" as op, left=left, right=right):
                 both = [self._value(left), self._value(right)]
                 return ast.BoolOp(ast.And() if op == "land" else ast.Or(), both)
-            case Binary(op=op, left=left, right=right):
-                function = scalars.binary(op, left.dtype)
-                return self._applied(function, self._value(left), self._value(right))
+            case Binary():
+                return self._binary(expr)
             case FunctionCall(function=function, args=args):
                 called = scalars.call(function, args[0].dtype)
                 return self._applied(called, *map(self._value, args))
@@ -262,6 +279,27 @@ class _Writer:
                 return self._within(expr)
             case Select(condition=condition, then=then, otherwise=otherwise):
                 return ast.IfExp(*map(self._value, (condition, then, otherwise)))
+
+    def _binary(self, expr: Binary) -> ast.expr:
+        """Writes Python's own operator where it does what the table of scalars says: calls of that
+        table would take most of the time."""
+        op, dtype = expr.op, expr.left.dtype
+        left, right = self._value(expr.left), self._value(expr.right)
+        if op in _COMPARISONS and not is_float(dtype):
+            return ast.Compare(left, [_COMPARISONS[op]()], [right])
+        if op in _OPERATORS and dtype in ("float32", "float64"):
+            return ast.BinOp(left, _OPERATORS[op](), right)
+        if op in _OF_INTEGERS and not is_float(dtype) and dtype != "bool":
+            return self._wrapped(ast.BinOp(left, _OPERATORS[op](), right), dtype)
+        return self._applied(scalars.binary(op, dtype), left, right)
+
+    def _wrapped(self, exact: ast.expr, dtype: str) -> ast.expr:
+        low, high = map(ast.Constant, dtype_range(dtype))
+        is_in_range = ast.Compare(
+            low, [ast.LtE(), ast.LtE()], [ast.NamedExpr(_target("w"), exact), high]
+        )
+        wrapped = self._applied(scalars.cast("int64", dtype), _name("w"))
+        return ast.IfExp(is_in_range, _name("w"), wrapped)
 
     def _within(self, expr: Within) -> ast.expr:
         def value(found: int) -> int:
