@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -40,6 +41,9 @@ F(abs(x) >= 0) ; F(x * x >= 0) ; F(0 <= exp(x)) ; F(sqrt(x) < 0) ; F(0 > x * x)
 """Shapes that XLA rewrites, or would by its rules: x, y and z are elements, s is a number, C is so
 large that what is added to it is rounded to a whole number. F makes a float of a condition."""
 
+FEW = ["x / y / z", "x / 3", "x + 0", "(x + C) - C", "1e30 * (1e30 * x)", "log(exp(x))"]
+"""One of each kind."""
+
 INTEGERS = """
 abs(x * x) ; F(x * x < 0) ; F(0 <= x * x) ; (x * x) // 2 ; (x * x) % 8 ; truncdiv(x * x, 4)
 truncmod(x * x, 4) ; max(x * x, 0) ; sign(x * x) ; F(pow(x, 2) < 0) ; abs(pow(x, 4)) ; x - (x + y)
@@ -62,6 +66,48 @@ def kernel_of(shapes: list[str], dtype: str, size: int, constants: dict[str, flo
     inputs = ", ".join([*(f"{name}: {dtype}[{size}]" for name in "xyz"), f"s: {dtype}[]"])
     text = "\n".join([*lines, f"parallel i in 0 .. {size} {{", *body, "}"])
     return parse_kernel(f"kernel shapes({inputs}) -> ({', '.join(names)}) {{\n{text}\n}}")
+
+
+def stored_kernel(shapes: list[str], dtype: str, size: int, constants: dict[str, float]) -> Any:
+    """Returns the kernel whose operands are elements of arrays that are written part by part."""
+    declared, stored, others, read = [], [], [], []
+    for n, shape in enumerate(shapes):
+        tree = ast.parse(shape, mode="eval").body
+        is_float_of = isinstance(tree, ast.Call) and ast.unparse(tree.func) == "F"
+        outermost = tree.args[0] if is_float_of else tree
+        names = {}
+        for part in _operands(outermost):
+            name = names[part] = f"p{n}_{len(names)}"
+            declared.append(f"buffer {name}: {dtype}[2, {size}]")
+            stored.append(f"{name}[0, i] = {text_of(part, dtype, constants)}")
+            others.append(f"{name}[1, i] = z[i]")
+        arrays = [f"{name}[0, i]" for name in names.values()]
+        value = _applied(outermost, arrays)
+        declared.append(f"buffer r{n}: {dtype}[{size}]")
+        read.append(f"r{n}[i] = {f'{dtype}({value})' if is_float_of else value}")
+    nests = [f"parallel i in 0 .. {size} {{ {line} }}" for line in (*stored, *others, *read)]
+    inputs = ", ".join([*(f"{name}: {dtype}[{size}]" for name in "xyz"), f"s: {dtype}[]"])
+    results = ", ".join(f"r{n}" for n in range(len(shapes)))
+    text = "\n".join([*declared, *nests])
+    return parse_kernel(f"kernel stored({inputs}) -> ({results}) {{\n{text}\n}}")
+
+
+def _operands(tree: ast.expr) -> list[ast.expr]:
+    match tree:
+        case ast.BinOp(left=left, right=right) | ast.Compare(left=left, comparators=[right]):
+            return [left, right]
+        case ast.Call(args=args):
+            return args
+    raise AssertionError(ast.unparse(tree))
+
+
+def _applied(tree: ast.expr, operands: list[str]) -> str:
+    match tree:
+        case ast.BinOp(op=op) | ast.Compare(ops=[op]):
+            return f"({operands[0]} {_SIGNS[type(op)]} {operands[1]})"
+        case ast.Call(func=ast.Name(id=name)):
+            return f"{name}({', '.join(operands)})"
+    raise AssertionError(ast.unparse(tree))
 
 
 def text_of(tree: ast.expr, dtype: str, constants: dict[str, float]) -> str:
@@ -104,14 +150,25 @@ def assert_same(got: np.ndarray, want: np.ndarray, shape: str) -> None:
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("batched", [False, True])
-def test_floats_are_not_taken_for_real_numbers(dtype: str, batched: bool) -> None:
+@pytest.mark.parametrize(
+    ("made", "shapes"),
+    [
+        (kernel_of, FLOATS),
+        (stored_kernel, FEW),
+        pytest.param(stored_kernel, FLOATS, marks=pytest.mark.slow),
+    ],
+    ids=["values", "few stored", "stored"],
+)
+def test_floats_are_not_taken_for_real_numbers(
+    made: Callable[..., Any], shapes: list[str], dtype: str, batched: bool
+) -> None:
     big = 1e30 if dtype == "float32" else 1e200
     nearest = 12582912.0 if dtype == "float32" else 1.5 * 2.0**52
     constants = {"C": nearest, "1e+30": big, "1e-30": 1 / big}
-    shapes = [shape.strip() for shape in FLOATS if shape.strip()]
+    shapes = [shape.strip() for shape in shapes if shape.strip()]
     values = [0.0, -0.0, 0.7, 6.0, -3.0, -800.0, 800.0, big, -1 / big, np.inf, -np.inf, np.nan]
     inputs = [*grid(values, dtype), np.array(3.0, dtype)]
-    kernel = kernel_of(shapes, dtype, inputs[0].size, constants)
+    kernel = made(shapes, dtype, inputs[0].size, constants)
     function = build(to_raised(kernel))
     if batched:
         got = [r[1] for r in jax.jit(jax.vmap(function))(*(np.stack([a, a]) for a in inputs))]

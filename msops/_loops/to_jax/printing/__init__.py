@@ -15,7 +15,7 @@ from jax import lax
 from msops._base.dtypes import as_dtype
 from msops._jax_seam import vary_alike
 from msops._loops.ir.nodes import Buffer, Kernel, Local
-from msops._loops.ir.walk import statements
+from msops._loops.ir.walk import loads_in, statements
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.run import run
 from msops._loops.to_jax.printing.values import Contents, Uniform, contents_array
@@ -36,6 +36,7 @@ def build(kernel: Kernel, steps: Sequence[Step]) -> Callable[..., list[Any]]:
     """
     local = [stmt.buffer for stmt in statements(kernel.body) if isinstance(stmt, Local)]
     zeros = {buffer.name: _zero(buffer) for buffer in (*kernel.buffers, *local)}
+    read = frozenset(load.buffer for load in loads_in(kernel.body))
 
     def function(*arrays: Any) -> list[Any]:
         inputs = vary_alike(arrays)
@@ -43,7 +44,7 @@ def build(kernel: Kernel, steps: Sequence[Step]) -> Callable[..., list[Any]]:
             buffer.name: lax.convert_element_type(array, as_dtype(buffer.dtype).dtype)
             for buffer, array in zip(kernel.parameters, inputs, strict=True)
         }
-        env = run(steps, Environment({**zeros, **contents}, inputs=inputs))
+        env = run(steps, Environment({**zeros, **contents}, inputs=inputs, read=read))
         return [contents_array(env.contents[name]) for name in kernel.results]
 
     return function

@@ -48,6 +48,7 @@ class Environment(AxesNamed):
       indices: values of indices and of conditions on them that were evaluated already, and may be
         again, by the expression and its axes.
       origins: which operations made the arrays.
+      read: the buffers that the kernel reads elements of.
     """
 
     contents: Mapping[str, Contents]
@@ -59,6 +60,7 @@ class Environment(AxesNamed):
     inputs: Sequence[Array] = ()
     indices: dict[tuple[Expr, tuple[Axis, ...]], Value] = field(default_factory=dict)
     origins: Origins = field(default_factory=Origins)
+    read: frozenset[str] = frozenset()
 
     @cached_property
     def order(self) -> tuple[str, ...]:

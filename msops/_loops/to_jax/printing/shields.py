@@ -21,7 +21,7 @@ import ml_dtypes
 import numpy as np
 from jax import lax
 
-from msops._loops.to_jax.printing.values import Array, Value
+from msops._loops.to_jax.printing.values import Array, Contents, Value
 
 _Origins = frozenset[str] | None
 """Names of operations; None for anything, written or not."""
@@ -80,10 +80,10 @@ _WIDEST_EXPONENT = 12
 
 @dataclass(frozen=True)
 class _Made:
-    """An array and what made it. It is kept alive, as its id is its key."""
+    """An array and what may have made its elements. It is kept alive, as its id is its key."""
 
     array: Array
-    origin: str
+    origins: frozenset[str]
 
 
 class Origins:
@@ -97,23 +97,21 @@ class Origins:
         self._made: dict[int, _Made] = {}
         self.may_be_nan = False
 
-    def of(self, value: Value) -> str:
-        """Returns the origin of a value, "" if it is not known."""
-        if isinstance(value.array, np.generic):
-            return "constant" if value.array else "zero"
-        made = self._made.get(id(value.array))
-        return made.origin if made else ""
+    def of(self, array: Contents) -> frozenset[str]:
+        """Returns the origins of an array's elements, those that are known."""
+        if isinstance(array, np.generic):
+            return frozenset(("constant" if array else "zero",))
+        made = self._made.get(id(array))
+        return made.origins if made else frozenset()
 
-    def note(self, array: Array, origin: str) -> None:
-        """Remembers what made an array."""
-        if not isinstance(array, np.generic):
-            self._made[id(array)] = _Made(array, origin)
+    def note(self, array: Array, *origins: str) -> None:
+        """Remembers what may have made an array's elements."""
+        if origins and not isinstance(array, np.generic):
+            self._made[id(array)] = _Made(array, frozenset(origins))
 
-    def follow(self, array: Array, source: Array) -> None:
-        """Remembers that an array has elements of another one."""
-        made = self._made.get(id(source))
-        if made and array is not source:
-            self.note(array, made.origin)
+    def follow(self, array: Array, *sources: Contents) -> None:
+        """Remembers that an array has elements of other ones."""
+        self.note(array, *(origin for source in sources for origin in self.of(source)))
 
 
 def shield(op: str, values: Sequence[Value], origins: Origins) -> list[Value]:
@@ -124,11 +122,11 @@ def shield(op: str, values: Sequence[Value], origins: Origins) -> list[Value]:
       values: its operands.
       origins: of the operands.
     """
-    own = [origins.of(value) or _shared(value, values) for value in values]
+    own = [origins.of(value.array) | _shared(value, values) for value in values]
     found = [_hidden(op, i, value, values) for i, value in enumerate(values)]
     for ops, left, right, which in _RULES:
         wanted = (left, right)[: len(own)]
-        if op in ops and all(w is None or o in w for o, w in zip(own, wanted, strict=True)):
+        if op in ops and all(w is None or o & w for o, w in zip(own, wanted, strict=True)):
             found[which] = _rounded(found[which])
     return found
 
@@ -167,7 +165,7 @@ def repeated(value: Value, origins: Origins) -> Value:
 
     XLA multiplies it by their length.
     """
-    return _rounded(value) if origins.of(value) in _SCALED else value
+    return _rounded(value) if origins.of(value.array) & _SCALED else value
 
 
 def barred(value: Value) -> Value:
@@ -175,9 +173,10 @@ def barred(value: Value) -> Value:
     return Value(lax.optimization_barrier(value.array), value.axes)
 
 
-def _shared(value: Value, values: Sequence[Value]) -> str:
-    """Returns "shared" for an operand that does not vary with all axes, else ""."""
-    return "shared" if any(set(other.axes) - set(value.axes) for other in values) else ""
+def _shared(value: Value, values: Sequence[Value]) -> frozenset[str]:
+    """Returns "shared" for an operand that does not vary with all axes."""
+    is_shared = any(set(other.axes) - set(value.axes) for other in values)
+    return frozenset(("shared",) if is_shared else ())
 
 
 def _hidden(op: str, place: int, value: Value, values: Sequence[Value]) -> Value:

@@ -14,11 +14,13 @@ from jax import lax
 from msops._loops.analysis.affine import Affine
 from msops._loops.analysis.conditions import implied
 from msops._loops.ir.nodes import Store
+from msops._loops.ir.operators import is_float
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
 from msops._loops.to_jax.printing.indices import scalar_sum
 from msops._loops.to_jax.printing.scatters import scatter
+from msops._loops.to_jax.printing.shields import barred, origin_of, shield
 from msops._loops.to_jax.printing.values import (
     Array,
     Contents,
@@ -50,6 +52,8 @@ def store(target: Store, value: Value, op: str | None, env: Environment) -> Cont
     old = env.contents[target.buffer]
     if 0 in old.shape:
         return old
+    if is_float(target.value.dtype) and target.buffer in env.read:
+        old, value = _shielded(old, value, op, env)
     view = find_view(target.indices, old.shape, env.axis_ranges)
     view = view and _without_gaps(view)
     is_view = view is not None and set(view.axes) >= _needed(value, env)
@@ -57,9 +61,39 @@ def store(target: Store, value: Value, op: str | None, env: Environment) -> Cont
         block = _Block.make(view, value, env)
         if block is not None:
             written = block.write(old, op)
-            env.origins.follow(written, value.array)
+            env.origins.note(written, *_origins(old, value, op, view, env))
             return written
     return scatter(contents_array(old), target, value, op, env, once=is_view)
+
+
+def _origins(
+    old: Contents, value: Value, op: str | None, view: ArrayView, env: Environment
+) -> set[str]:
+    """Returns what the elements of a buffer may come from after a store."""
+    found = {*env.origins.of(old), *env.origins.of(value.array)}
+    if op:
+        found.add(origin_of(op, (Value(old, ()), value)))
+    if isinstance(old, Uniform) or set(view.axes) - set(value.axes):
+        found.add("shared")
+    return found
+
+
+def _shielded(
+    old: Contents, value: Value, op: str | None, env: Environment
+) -> tuple[Contents, Value]:
+    """Returns a buffer of floats and what is stored, without what XLA would rewrite by, when read.
+
+    Constants among other elements are hidden, and so is the combination of old and new elements.
+    """
+    if isinstance(old, Uniform):
+        old = dataclasses.replace(old, is_hidden=True)
+    elif op:
+        earlier, value = shield(op, (Value(old, ()), value), env.origins)
+        env.origins.follow(earlier.array, old)
+        old = earlier.array
+    if op is None and isinstance(value.array, np.generic):
+        value = barred(value)
+    return old, value
 
 
 def covers(view: ArrayView) -> bool:
@@ -193,12 +227,12 @@ class _Block:
 
     def _in_uniform(self, old: Uniform) -> Array:
         """Returns the block in an array of equal elements."""
+        element = old.element()
         if not self._is_gapless():
-            return self._padded(self.value, old.value, self.starts, self.shape)
+            return self._padded(self.value, element, self.starts, self.shape)
 
         def part(begin: Sequence[int], end: Sequence[int]) -> Array:
-            return lax.full([last - first for first, last in zip(begin, end, strict=True)],
-                            old.value, self.value.dtype)  # fmt: skip
+            return lax.full([last - first for first, last in zip(begin, end, strict=True)], element)
 
         return _surrounded(self.value, self.starts, self.shape, part)
 
@@ -230,11 +264,11 @@ class _Block:
         new = new if self.mask is None else lax.select(self.mask, new, old)
         if is_gapless:
             return new
-        stored = self._padded(np.ones(new.shape, bool), False, first, region.shape)
-        return lax.select(stored, self._padded(new, 0, first, region.shape), region)
+        stored = self._padded(np.ones(new.shape, bool), np.False_, first, region.shape)
+        return lax.select(stored, self._padded(new, new.dtype.type(0), first, region.shape), region)
 
     def _padded(
-        self, block: Array, filling: Any, starts: Sequence[int], shape: Sequence[int]
+        self, block: Array, filling: Array, starts: Sequence[int], shape: Sequence[int]
     ) -> Array:
         """Returns a block in an array of a shape, surrounded and interleaved by a filling."""
         amounts = [
@@ -245,7 +279,7 @@ class _Block:
         ]
         if block.shape == tuple(shape):
             return block
-        return lax.pad(block, np.asarray(filling, block.dtype)[()], amounts)
+        return lax.pad(block, filling, amounts)
 
 
 def _surrounded(

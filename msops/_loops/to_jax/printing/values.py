@@ -53,14 +53,20 @@ class Uniform:
     Attributes:
       value: a numpy scalar of the buffer's dtype.
       shape: of the buffer.
+      is_hidden: XLA shall not know the value, see shields.py.
     """
 
     value: Any
     shape: tuple[int, ...]
+    is_hidden: bool = False
+
+    def element(self) -> Array:
+        """Returns one element."""
+        return lax.optimization_barrier(self.value) if self.is_hidden else self.value
 
     def materialise(self) -> Array:
         """Returns the array."""
-        return lax.full(self.shape, self.value)
+        return lax.full(self.shape, self.element())
 
 
 Contents: TypeAlias = Any
