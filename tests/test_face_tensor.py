@@ -106,6 +106,69 @@ def test_a_tensor_that_changes_keeps_its_shape_and_dtype():
     assert wide.tolist() == [4, 5]
 
 
+@pytest.mark.parametrize("given", [(None,), ("a",), ({},), ([1.0, 2.0],), (), (1, 2, 3)])
+def test_a_method_with_an_underscore_says_what_it_takes(given):
+    x = ms.Tensor([1.0, 2.0])
+    with pytest.raises(ArgumentTypeError) as caught:
+        x.add_(*given)
+    names = ", ".join(type(value).__name__ for value in given)
+    head, _, advice = str(caught.value).splitlines()
+    assert head == f"Tensor.add_: expected Tensors or numbers that fit it; got ({names}):"
+    assert advice == "Make Tensors of what it should compute with."
+    assert x.clamp_(None, 1.5).tolist() == [1.0, 1.5]
+
+
+ESCAPES = {
+    "add_": lambda y, x: y.add_(x),
+    "index": lambda y, x: y.__setitem__(0, x[1]),
+    "set_": lambda y, x: y.set_(x),
+}
+USES = {
+    "add": lambda y: y + 1,
+    "negative": lambda y: -y,
+    "asnumpy": lambda y: y.asnumpy(),
+    "sin": ops.sin,
+    "op": msops.Custom(np.tanh, lambda x: x, lambda x: x),
+    "jit": lambda y: msops.jit(lambda x: x * y)(ms.Tensor([1.0, 2.0])),
+    "grad": lambda y: msops.grad(lambda x: (x * y).sum())(ms.Tensor([1.0, 2.0])),
+}
+
+
+@pytest.mark.parametrize("use", USES.values(), ids=USES)
+@pytest.mark.parametrize("transform", [msops.jit, msops.grad, msops.value_and_grad])
+@pytest.mark.parametrize("change", ESCAPES.values(), ids=ESCAPES)
+def test_a_tensor_that_a_function_changed_outside_of_it_says_so(change, transform, use):
+    y = ms.Tensor([1.0, 2.0])
+
+    def function(x):
+        change(y, x)
+        return x.sum()
+
+    transform(function)(ms.Tensor([3.0, 4.0]))
+    with pytest.raises(ArgumentTypeError) as caught:
+        use(y)
+    assert str(caught.value) == (
+        "Tensor: it was changed or made in a function that is compiled or differentiated, and its "
+        "value is known only there.\n"
+        "Return the value from that function, or assign it to a Parameter, which keeps it."
+    )
+    y.set_(ms.Tensor([5.0, 6.0]))
+    assert use(y) is not None
+
+
+@pytest.mark.parametrize("transform", [msops.jit, msops.grad])
+def test_a_parameter_keeps_what_a_function_adds_to_it(transform):
+    y = ms.Parameter(ms.Tensor([1.0, 2.0]))
+
+    def function(x):
+        y.add_(x)
+        return x.sum()
+
+    for _ in range(2):
+        transform(function)(ms.Tensor([3.0, 4.0]))
+    assert y.asnumpy().tolist() == [7, 10]
+
+
 def test_numpy_data_is_copied_in_and_out():
     # Large: jnp.array returns before it has read 32 MB, and then sees what is written meanwhile.
     array = np.ones(1 << 23, np.float32)

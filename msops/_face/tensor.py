@@ -30,6 +30,7 @@ from msops._face.tensor_data import (
     readable_index,
     rebuild,
 )
+from msops._face.tensor_escapes import explain_escapes
 from msops._face.tensor_hooks import HookHandle, hooked
 from msops._face.tensor_operators import attach_operators, raise_of_shapes
 from msops._face.tensor_views import view_of
@@ -548,3 +549,4 @@ def _refusal() -> ArgumentValueError:
 
 
 seam.refuse_as_array(Tensor, _refusal)
+explain_escapes(Tensor)

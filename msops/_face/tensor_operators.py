@@ -94,11 +94,22 @@ def attach_operators(
 
         return call
 
-    def in_place(function: Callable[..., Any]) -> Callable[..., Any]:
+    def in_place(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         compute = method(function)
 
         def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            value = compute(self, *args, **kwargs).value
+            try:
+                value = compute(self, *args, **kwargs).value
+            except MsopsError:
+                raise
+            except (TypeError, AttributeError) as error:
+                given = ", ".join(type(value).__name__ for value in (*args, *kwargs.values()))
+                raise ArgumentTypeError.explained(
+                    f"Tensor.{name}",
+                    f"expected Tensors or numbers that fit it; got ({given})",
+                    "Make Tensors of what it should compute with.",
+                    [str(error).splitlines()[0]],
+                ) from error
             if value.shape != self.shape:
                 raise ArgumentValueError.explained(
                     "Tensor",
@@ -129,7 +140,7 @@ def attach_operators(
 
     rows = {
         **{name: method(function) for name, function in METHODS.items()},
-        **{f"{name}_": in_place(function) for name, function in IN_PLACE.items()},
+        **{f"{name}_": in_place(f"{name}_", f) for name, f in IN_PLACE.items()},
         **{name: unary(function) for name, function in UNARY_OPERATORS.items()},
         **{name: binary(function) for name, function in COMPARISONS.items()},
         **{f"__{name}__": binary(f) for name, f in ARITHMETIC_OPERATORS.items()},

@@ -44,6 +44,21 @@ def shaped_array(struct: jax.ShapeDtypeStruct, inputs: Sequence[Any], who: str) 
     )
 
 
+def explain_escaped(explain: Callable[[Any], Exception | None]) -> None:
+    """Has JAX raise other errors for values that are used outside of the function they belong to.
+
+    Args:
+      explain: returns the error for a traced value, or None for JAX's own.
+    """
+    by_jax = core.escaped_tracer_error
+
+    @functools.wraps(by_jax)
+    def error_of(value: Any, detail: str | None = None) -> Exception:
+        return explain(value) or by_jax(value, detail)
+
+    core.escaped_tracer_error = error_of
+
+
 def refuse_special_values(what: str) -> None:
     """Ends the call that JAX makes of a function of ours whose program has returned a NaN.
 
