@@ -229,24 +229,14 @@ VALUE_ERRORS: Rows = (
     ),
     ("c[0] = «x»\nx = 1.0", "an undeclared variable: x", "Assign it before it is read."),
     (
-        "for i in range(3):\n    d = a[i]\nc[0] = «d»",
+        'for i in range(3):\n    d = allocate((2,), "float32")\nc[0] = «d»[0]',
         "a variable used out of the scope it is defined: d",
-        "Assign it before the loop first: a name lives in the body of its first assignment.",
-    ),
-    (
-        "for i in range(3):\n    d = a[i]\n«d» += 1.0",
-        "a variable used out of the scope it is defined: d",
-        "Assign it before the loop first: a name lives in the body of its first assignment.",
+        "Declare it before the loop: a tensor lives in the body that declares it.",
     ),
     (
         "for i in range(2):\n    c[i] = «x»\nx = 1.0",
         "an undeclared variable: x",
         "Assign it before it is read.",
-    ),
-    (
-        "for i in range(2):\n    for j in range(2):\n        x = a[j]\n    c[i] = «x»\n    x = 1.0",
-        "a variable used out of the scope it is defined: x",
-        "Assign it before the loop first: a name lives in the body of its first assignment.",
     ),
     ("«x» += 1.0", "an undeclared variable: x", "Assign it before it is read."),
     ("for i in range(3):\n    «i» = 2", "iter var cannot be overwritten: i", "Use another name."),

@@ -15,7 +15,10 @@ def program(seed: int) -> str:
     writer = _Writer(random.Random(seed))
     lines = ["y = output_tensor((4,), x.dtype)", "count = 0", "seen = False", writer.loop([], 3)]
     if writer.chance(0.3):
+        lines.append(writer.after("".join(lines)))
+    if writer.chance(0.3):
         lines.append(writer.loop([], 2))
+        lines.append(writer.after("".join(lines)))
     return f"def k(x):\n{_indented(*lines, 'return y')}\n"
 
 
@@ -73,6 +76,13 @@ class _Writer:
         if kind < 0.85:
             return f"{self.one_of('a', 'b')} = {self.value(loops)}"
         return f"y[{loops[0]}] += {self.value(loops)}"
+
+    def after(self, before: str) -> str:
+        """Returns a statement outside of all loops, after some text."""
+        name = self.one_of(*([name for name in "ab" if f"{name} = " in before] or "b"))
+        other = self.one_of("a", "b") if self.chance(0.2) else name
+        value = self.one_of(name, f"{name} * 0.5 + {other}", f"{name} if count > 0 else {other}")
+        return self.one_of(f"y[0] += {value}", f"b = {value}\ny[1] += b", f"{name} = {value}")
 
     def loop(self, loops: list[str], depth: int) -> str:
         self.loops += 1

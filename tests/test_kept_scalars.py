@@ -216,10 +216,82 @@ def of_another_loop(x):
     return y
 
 
+def after_a_loop(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            if j == 0:
+                m = x[i, 0]
+            elif x[i, j] > m:
+                m = x[i, j]
+        for j in range(x.shape[1]):
+            y[i, j] = x[i, j] * m
+    y[0, 0] += m
+    return y
+
+
+def after_loops_that_surely_run(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(i + 1):
+            for k in range(max(j - 1, 0), x.shape[1], 2):
+                t = x[i, j] * x[j, k]
+        y[i, i] = t
+    j = 0
+    while j < 3:
+        t = x[j, 1] * t
+        last = t
+        j += 1
+    for i, k in grid((2, 3)):
+        y[i, k] += last
+    return y
+
+
+def of_the_last_loop_that_ran(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(2):
+        t = x[i, 0] * 2.0
+    for i in range(int32(x[0, 0] > 10.0)):
+        t = x[i, 1]
+    t += 1.0
+    for i in range(x.shape[0]):
+        for j in range(int32(x[i, 0] > 0.0)):
+            t = x[i, j] * 3.0
+        y[i, 0] = t * t
+    return y
+
+
+def last_power(v):
+    for k in range(1, 4):
+        power = v * v if k == 2 else v
+    return power * v
+
+
+def after_a_loop_in_a_helper(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i, j in grid(x.shape):
+        y[i, j] = last_power(x[i, j])
+    return y
+
+
+def found_before_a_break(x):
+    y = output_tensor(x.shape, x.dtype)
+    found = False
+    for i in range(x.shape[0]):
+        if x[i, 0] > 0.2:
+            at = i
+            found = True
+            break
+    if found:
+        y[0, 0] = x[at, 1] * x[at, 0]
+    return y
+
+
 KEPT = [
     running_max, running_max_from_behind, over_all_rows, by_a_flag, in_a_while, until_a_break,
     two_names, every_third, same_condition, in_a_helper, in_another_copy, in_copies_of_a_loop,
-    by_a_counter, by_a_state, of_another_loop,
+    by_a_counter, by_a_state, of_another_loop, after_a_loop, after_loops_that_surely_run,
+    of_the_last_loop_that_ran, after_a_loop_in_a_helper, found_before_a_break,
 ]  # fmt: skip
 
 
@@ -336,6 +408,41 @@ def of_another_call(x):
     return y
 
 
+def after_a_loop_that_data_end(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(int32(x[0]) % 3):
+        t = x[i]
+    y[0] = t
+    return y
+
+
+def after_a_loop_over_nothing(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0] - 3):
+        t = x[i]
+    y[0] = t
+    return y
+
+
+def after_an_inner_loop_that_first_runs_not(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(i):
+            t = x[j]
+        y[i] = t
+    return y
+
+
+def after_a_break(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        if x[i] > 0.2:
+            break
+        t = x[i]
+    y[0] = t
+    return y
+
+
 REFUSED = {
     on_one_branch: "y[i] = t",
     without_a_loop: "y[0] = t",
@@ -347,6 +454,10 @@ REFUSED = {
     updated: "t += x[i]",
     before_one_copy: "y[i] = t",
     of_another_call: "return r + 0.0",
+    after_a_loop_that_data_end: "y[0] = t",
+    after_a_loop_over_nothing: "y[0] = t",
+    after_an_inner_loop_that_first_runs_not: "y[i] = t",
+    after_a_break: "y[0] = t",
 }
 
 

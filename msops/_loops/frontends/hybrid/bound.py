@@ -9,9 +9,10 @@
     }
 
 The statements are followed in order, a loop several times: its first iterations, in which the
-variable and flags set before it are known, and any later one. Where only one branch assigns, its
-condition is kept: a read under the same condition finds a value. So are conditions that reads are
-under, where they do not hold before the assignment: `count > 0`.
+variable and flags set before it are known, and any later one. What a loop assigns has a value after
+it if the bounds say that it runs. Where only one branch assigns, its condition is kept: a read
+under the same condition finds a value. So are conditions that reads are under, where they do not
+hold before the assignment: `count > 0`.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from msops._loops.frontends.hybrid.paths import (
     Conditions,
@@ -29,7 +30,9 @@ from msops._loops.frontends.hybrid.paths import (
     negated,
 )
 from msops._loops.ir import scalars
+from msops._loops.ir.building import binary
 from msops._loops.ir.nodes import Const, Expr, For, If, Load, Local, Stmt, Store
+from msops._loops.ir.ranges import Range, loop_range, range_of
 from msops._loops.ir.walk import (
     bodies,
     declared_in,
@@ -93,6 +96,7 @@ class _Walk:
     name: str
     conditions: frozenset[Conditions]
     depth: int = 0
+    ranges: dict[str, Range] = field(default_factory=dict)
 
     def run(self, body: tuple[Stmt, ...], state: PathFacts) -> PathFacts:
         for place, stmt in enumerate(body):
@@ -127,6 +131,7 @@ class _Walk:
                 return self.branch(stmt, state)
             case For():
                 self.depth += 1
+                self.ranges[stmt.var] = loop_range(stmt, self.ranges)
                 after = self.loop(stmt, state)
                 self.depth -= 1
                 return after
@@ -163,6 +168,8 @@ class _Walk:
             after[None] = self.later(stmt, entry, changed)
         if count is not None:
             return after[count] if count in after else after[None]
+        if range_of(binary("sub", stmt.end, stmt.begin), self.ranges)[0] > 0:
+            del after[0]
         join = functools.partial(joined, conditions=self.conditions)
         return functools.reduce(join, after.values())
 

@@ -77,7 +77,7 @@ def _placed(t: Translation, body: tuple[Stmt, ...], name: str) -> tuple[Stmt, ..
     if any(each.kind != "scalar" for each in t.names.namesakes(symbol)):
         raise t.report.build_error_at(
             local.location,
-            f"'{symbol.name}' keeps a value of an earlier iteration, and names something else "
+            f"'{symbol.name}' keeps its value beyond an iteration, and names something else "
             "elsewhere",
             "Use another name there.",
         )

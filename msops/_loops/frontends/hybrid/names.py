@@ -4,7 +4,8 @@ As in AKG the first assignment of a name declares it, for the rest of the enclos
 function's body; an if opens no scope. A name whose scope has ended may be declared again, which
 is an error in MindSpore. Numbers and tuples from outside the function are captured; that is an
 error there, too. So is a scalar that a loop reads above its first assignment, and that has a value
-of an earlier iteration: it is declared where it is read.
+of an earlier iteration: it is declared where it is read. So is one that is read after the loop that
+assigns it: all scalars of that name are one.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ class ResolvedNames:
       symbols: by the name's node; for a loop's variable the node of the target.
       blocks: the path of each body, by the id of its list of statements.
       results: the symbols returned.
-      early: the scalars that a loop reads above their first assignment.
+      early: the scalars that are read where no assignment is in scope: in a loop above the first
+        one, or after the loop that has it.
     """
 
     symbols: Mapping[ast.Name, ScopedName]
@@ -260,13 +262,17 @@ class _Resolver:
 
     def read(self, node: ast.Name) -> ScopedName:
         name = node.id
-        symbol = self.loops.get(name) or self.visible(name) or self.of_an_earlier_iteration(name)
+        symbol = (
+            self.loops.get(name)
+            or self.visible(name)
+            or self.of_an_earlier_iteration(name)
+            or self.of_a_loop_before(name)
+        )
         if symbol is None and name in self.latest:
             raise self.report.value_error(
                 node,
                 f"a variable used out of the scope it is defined: {name}",
-                "Assign it before the loop first: a name lives in the body of its first "
-                "assignment.",
+                "Declare it before the loop: a tensor lives in the body that declares it.",
             )
         if symbol is None and name in self.captured and name not in self.local_names:
             symbol = self.latest[name] = ScopedName(name, "captured")
@@ -285,6 +291,14 @@ class _Resolver:
             return None  # A loop further up may have assigned it in this iteration.
         self.early.append(self.declared(name, "scalar", scope, scope))
         return self.early[-1]
+
+    def of_a_loop_before(self, name: str) -> ScopedName | None:
+        """Returns a scalar that a loop further up has assigned, and that outlives it."""
+        symbol = self.latest.get(name)
+        if symbol is None or symbol.kind != "scalar":
+            return None
+        self.early.append(symbol)
+        return symbol
 
     def undeclared(self, node: ast.Name) -> Exception:
         name = node.id
