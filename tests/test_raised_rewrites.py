@@ -248,6 +248,16 @@ def test_a_nan_that_is_known_when_xla_compiles_stays_nan(dtype: str) -> None:
         assert np.isnan(np.asarray(got, "float64")).all(), name
 
 
+def test_a_nan_of_stored_constants_stays_nan() -> None:
+    kernel = parse_kernel("""kernel k(x: bfloat16[9]) -> (y) {
+      buffer y: bfloat16[9, 1]
+      y[0, 0] = y[0, 0]
+      y[0, 0] = y[0, 0] + exp(y[0, 0] // -0.0:bfloat16)
+    }""")
+    y = np.asarray(jax.jit(build(to_raised(kernel)))(np.ones(9, as_dtype("bfloat16").dtype))[0])
+    assert np.isnan(y[0, 0])
+
+
 def test_repeated_terms_are_not_rewritten() -> None:
     kernel = parse_kernel(
         """kernel repeated(a: float32[3]) -> (y) {

@@ -93,6 +93,8 @@ class Environment(AxesNamed):
 
     def compute(self, op: str, function: Callable[..., Array], *values: Value) -> Value:
         """Returns an operation on floats, as the operation that it is; see shields.py."""
+        if all(self.origins.is_constant(value.array) for value in values):
+            self.origins.may_be_nan = True
         operands = shield(op, values, self.origins)
         if op == "div" and set(operands[0].axes) - set(operands[1].axes):
             function = _divide_by_spread
@@ -100,7 +102,6 @@ class Environment(AxesNamed):
             function = keeping_nan(op, function)
         result = self.apply(function, *operands)
         if all(isinstance(operand.array, np.generic) for operand in operands):
-            self.origins.may_be_nan = True
             # A constant that XLA folds is not known here to be one.
             return barred(result)
         self.origins.note(result.array, origin_of(op, operands))

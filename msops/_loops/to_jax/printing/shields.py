@@ -104,6 +104,10 @@ class Origins:
         made = self._made.get(id(array))
         return made.origins if made else frozenset()
 
+    def is_constant(self, array: Array) -> bool:
+        """Returns whether elements may be constants, that XLA knows or that LLVM finds."""
+        return isinstance(array, np.generic) or "hidden" in self.of(array)
+
     def note(self, array: Array, *origins: str) -> None:
         """Remembers what may have made an array's elements."""
         if origins and not isinstance(array, np.generic):

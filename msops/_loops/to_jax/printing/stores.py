@@ -75,6 +75,8 @@ def _origins(
         found.add(origin_of(op, (Value(old, ()), value)))
     if isinstance(old, Uniform) or set(view.axes) - set(value.axes):
         found.add("shared")
+    if isinstance(old, Uniform):
+        found.add("hidden")
     return found
 
 
@@ -93,6 +95,7 @@ def _shielded(
         old = earlier.array
     if op is None and isinstance(value.array, np.generic):
         value = barred(value)
+        env.origins.note(value.array, "hidden")
     return old, value
 
 
