@@ -11,8 +11,8 @@ from hypothesis.strategies import SearchStrategy
 
 
 def examples(thorough: int) -> int:
-    """Returns how many examples a test tries: so many with `make test-all`, else a third."""
-    return thorough if settings.get_current_profile_name() == "new" else thorough // 3
+    """Returns how many examples a test tries: so many with `make test-all`, else a fifth."""
+    return thorough if settings.get_current_profile_name() == "new" else thorough // 5
 
 
 def on_random(

@@ -16,6 +16,7 @@ from loop_ir import (
     parse_kernel,
 )
 from loop_native import prepared
+from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of
 
 STEPS = """kernel steps(a: float32[20, 8], c: float32[20, 8]) -> (a) {
@@ -195,7 +196,7 @@ def time_loops(draw: st.DrawFn) -> str:
 
 
 @given(text=time_loops())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_random_time_loops_mean_the_same(text: str) -> None:
     arranged_apart(alternate_arrays, marked(text))
 
@@ -314,6 +315,6 @@ def written_out(draw: st.DrawFn) -> str:
 
 
 @given(text=written_out())
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=examples(80), deadline=None)
 def test_random_steps_that_are_written_out_mean_the_same(text: str) -> None:
     arranged_apart(alternate_arrays, parse_kernel(text))

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_ir import Kernel, interchange_updates, interpret, tile_products
+from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of, marked
 
 # Each row adds to the rows above it, and is changed by itself.
@@ -162,7 +163,7 @@ def test_a_loop_that_is_serial_by_request_stays() -> None:
 
 
 @pytest.mark.usefixtures("anything")
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     rows=st.sampled_from(["0 .. 7", "1 .. 6", "t .. 7", "3 .. (t + 3)"]),
     terms=st.sampled_from(

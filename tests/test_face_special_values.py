@@ -14,12 +14,14 @@ import re
 import runpy
 import subprocess
 from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from face_namespace import ms
+from quick_cases import case_of, in_turn
 
 from msops import ops
 
@@ -180,10 +182,14 @@ def computed(kind: str, dtype: str, mode: int) -> Iterator[tuple[str, str, str, 
 
 
 FEW = ("float32", "int32", "uint8")
+KINDS = list(CASES["EXPRESSIONS"])
 TABLE = [
-    pytest.param(kind, dtype, marks=() if dtype in FEW else pytest.mark.slow)
-    for kind in CASES["EXPRESSIONS"]
-    for dtype in CASES["DTYPES"]
+    *in_turn(KINDS, FEW),
+    *(
+        case_of(*case, quick=False)
+        for case in product(KINDS, CASES["DTYPES"])
+        if case[1] not in FEW
+    ),
 ]
 
 

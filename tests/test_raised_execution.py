@@ -23,7 +23,7 @@ from loop_patterns import patterns
 from loop_strategies import WIDE_DTYPES, kernels
 from loop_strategies import Case as Random
 from quick_cases import one_in
-from random_examples import on_random
+from random_examples import examples, on_random
 from tvm_corpus import TVM_CORPUS, specialised_tvm
 
 
@@ -295,7 +295,7 @@ def parts_of_rows(draw: st.DrawFn) -> str:
 
 
 @given(text=parts_of_rows())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_parts_of_rows_are_stored_to(text: str) -> None:
     kernel = parse_kernel(text)
     rng = np.random.default_rng(0)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loop_ir import Kernel, interpret, parse_kernel, split_running_maxima, verify
+from random_examples import examples
 from test_c_arrangement import body_of
 
 from msops import Custom
@@ -246,7 +247,7 @@ SPECIAL = st.sampled_from([np.nan, np.inf, -np.inf, 0.0, 1.0, -1.0, 60.0, -60.0,
     x=st.lists(SPECIAL, min_size=54, max_size=54),
     form=st.sampled_from([STEP, OLD]),
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_infinities_and_nan_come_out_as_they_did(start: str, x: list[float], form: str) -> None:
     kernel = parse_kernel(ONLINE.replace(STEP, form).replace("-1e+30", start))
     values = np.array(x, np.float32).reshape(6, 9)
