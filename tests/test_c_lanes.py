@@ -561,12 +561,13 @@ def test_systems_in_lanes_do_what_they_did(parts: dict[str, object]) -> None:
     assert arranged_apart(put_rows_in_lanes, kernel) is not kernel
 
 
-def test_c_of_rows_in_lanes_computes_what_the_interpreter_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.slow)])
+def test_c_of_rows_in_lanes_computes_what_the_interpreter_does(tmp_path: Path, stride: int) -> None:
     stops = ("!(stopped[])", "s[] > -9")
     plain = [step for step in STEPS if "serial" not in step]
     steps = (*STEPS, *(f"if ({stop}) {{ {step} }}" for stop in stops for step in plain))
     kernels = [rows(step, n, 40) for step in steps for n in (32, 75)]
-    kernels += [systems(**parts) for parts in PARTS]
+    kernels += [systems(**parts) for parts in PARTS[::stride]]
     kernels += [points(n=n) for n in (32, 75)]
     kernels += [trees(n=n, kind=kind) for n in (32, 75) for kind in ("reduction", "serial")]
     arranged = [run_passes(kernel, PASSES_TO_C) for kernel in kernels]

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from loop_ir import If, Spec, interpret, read_kernel, statements
+from quick_cases import in_turn
 
 from msops import Custom
 
@@ -57,17 +58,21 @@ def specialised(func: Callable[..., Any], *arrays: np.ndarray) -> Any:
     return read_kernel(func, "akg", "k").specialise(specs, {}, "k")
 
 
-@pytest.mark.parametrize("func", [ascending, descending, strided, with_scalars])
-@pytest.mark.parametrize(
-    ("dtype", "bounds"),
-    [
-        ("int64", [(5, 30), (2552764644, 2552764649), (-3000000020, -3000000000)]),
-        ("int64", [(2147483640, 2147483700), (-2147483700, -2147483640), (9, 5), (5000000000, 0)]),
-        ("int64", [(2**63 - 20, 2**63 - 8), (-(2**63) + 9, -(2**63) + 20)]),
-        ("uint64", [(2552764644, 2552764649), (2**64 - 20, 2**64 - 8), (2**63 - 3, 2**63 + 9)]),
-        ("uint32", [(2552764644, 2552764649), (2147483640, 2147483700), (7, 7)]),
-    ],
-)
+FUNCTIONS = (ascending, descending, strided, with_scalars)
+BOUNDS = [
+    pytest.param("int64", [(5, 30), (2552764644, 2552764649), (-3000000020, -3000000000)]),
+    pytest.param(
+        "int64", [(2147483640, 2147483700), (-2147483700, -2147483640), (9, 5), (5000000000, 0)]
+    ),
+    pytest.param("int64", [(2**63 - 20, 2**63 - 8), (-(2**63) + 9, -(2**63) + 20)]),
+    pytest.param(
+        "uint64", [(2552764644, 2552764649), (2**64 - 20, 2**64 - 8), (2**63 - 3, 2**63 + 9)]
+    ),
+    pytest.param("uint32", [(2552764644, 2552764649), (2147483640, 2147483700), (7, 7)]),
+]
+
+
+@pytest.mark.parametrize(("func", "dtype", "bounds"), in_turn(FUNCTIONS, BOUNDS))
 def test_every_iteration_is_made(
     func: Callable[..., Any], dtype: str, bounds: list[tuple[int, int]]
 ) -> None:

@@ -183,7 +183,7 @@ def as_op(kernel: Callable[..., Any], form: str) -> Callable[..., Any]:
 
 @pytest.mark.parametrize("form", ["native", "xla"])
 def test_a_fourier_transform_and_its_gradient(form: str) -> None:
-    re, im, dr, di = np.random.default_rng(0).normal(size=(4, 3, 32))
+    re, im, dr, di = np.random.default_rng(0).normal(size=(4, 3, 16))
     want = np.fft.fft(re + 1j * im)
     with jax.enable_x64(True):
         got, pull = jax.vjp(as_op(fourier, form), re, im)
