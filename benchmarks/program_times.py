@@ -21,6 +21,7 @@ _GARBAGE = 77
 
 # A call from Python takes as long as a small kernel.
 _TIMER = """
+extern "C" {
 struct timespec { long s, ns; };
 int clock_gettime(int, struct timespec*);
 
@@ -33,6 +34,7 @@ double seconds_of_calls(kernel run, int n, void** parameters, long count) {
     if (run(n, parameters, 0, 0, 0, 0, 0)) return -1;
   clock_gettime(1, &end);
   return (end.s - start.s) + 1e-9 * (end.ns - start.ns);
+}
 }
 """
 

@@ -141,11 +141,8 @@ from msops._loops.to_c.facts.apart import are_apart
 from msops._loops.to_c.lanes.conditional_sums import add_choices
 from msops._loops.to_c.lanes.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.lanes.lane_rows import put_rows_in_lanes
-from msops._loops.to_c.lanes.lane_sums import sum_in_lanes
-from msops._loops.to_c.lanes.masked_sums import sum_under_masks
 from msops._loops.to_c.lanes.registers import keep_vectors_in_registers
 from msops._loops.to_c.lanes.searching import split_searches
-from msops._loops.to_c.lanes.tails import fill_last_vectors
 from msops._loops.to_c.lanes.vectors import mark_vectors
 from msops._loops.to_c.lanes.whole_conditions import evaluate_whole_conditions
 from msops._loops.to_c.materialise import alternating, fusing
@@ -319,7 +316,6 @@ __all__ = [
     "expr_text",
     "expressions",
     "facts_of",
-    "fill_last_vectors",
     "find_compiler",
     "find_kinds",
     "find_overwritten",
@@ -393,9 +389,7 @@ __all__ = [
     "statements",
     "steps_text",
     "sum_columns",
-    "sum_in_lanes",
     "sum_in_variables",
-    "sum_under_masks",
     "tabulate_values",
     "tile_crossing_loops",
     "tile_products",

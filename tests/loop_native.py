@@ -71,28 +71,41 @@ def shipped(kernel: Kernel, number: int) -> tuple[Kernel, CSource]:
     return arranged, c_source(arranged, *facts, symbol=f"kernel_{number}")
 
 
+def together(sources: Sequence[CSource]) -> list[str]:
+    """Returns the texts of sources as parts of one: names of their own, and the slot once."""
+    texts = []
+    has_slot = False
+    for number, source in enumerate(sources):
+        text = re.sub(r"\bms_\w+", rf"\g<0>_of_{number}", source.text)
+        slot = "\nint (*msops_parallel_for_slot)"
+        if has_slot:
+            text = text.replace(slot, f"\nextern{slot.replace(chr(10), ' ')}")
+        has_slot = has_slot or slot in text
+        texts.append(text)
+    return texts
+
+
 def build_together(
     folder: Path, sources: Sequence[CSource], flags: tuple[str, ...] = ()
 ) -> ctypes.CDLL:
     """Returns one library with the functions of all sources."""
-    texts = [
-        re.sub(r"\bms_\w+", rf"\g<0>_of_{number}", source.text)
-        for number, source in enumerate(sources)
-    ]
+    texts = together(sources)
     if any("msops_parallel_for_slot" in text for text in texts):
         texts.append(_BACKWARDS)
     # The dynamic linker would give back the first library of a name.
     name = f"kernels_{len(list(folder.iterdir()))}"
-    (folder / f"{name}.c").write_text("\n".join(texts))
+    (folder / f"{name}.cc").write_text("\n".join(texts))
     warnings = ("-Wall", "-Werror", "-Wno-tautological-compare", "-Wno-unused")
+    # -Wall has it for C++ alone.
+    warnings += ("-Wno-sign-compare",)
     # At -O2, which gcc 12 vectorises at, too, hundreds of small kernels take seconds.
     command = [
-        "gcc",
+        "g++",
         "-O2",
         "-shared",
         "-fPIC",
         *warnings,
-        f"{name}.c",
+        f"{name}.cc",
         "-o",
         f"{name}.so",
         *FLAGS,

@@ -38,7 +38,7 @@ from loop_ir import (
     kernel_text,
     read_kernel,
 )
-from loop_native import call_for_code, shipped
+from loop_native import call_for_code, shipped, together
 from loop_patterns import patterns
 from loop_strategies import WIDE_DTYPES, kernels
 from test_c_masked_rows import concatenated, rolled
@@ -50,10 +50,11 @@ ROOT = Path(__file__).parent.parent
 
 COMPILERS = sorted(
     {
-        Path(path).resolve().name
-        for name in ("gcc", "gcc-11", "gcc-12", "clang", "clang-16", "clang-19")
+        # A link may stand for a compiler, and its name for a language.
+        Path(path).resolve(): name
+        for name in ("g++", "g++-11", "g++-12", "clang++", "clang++-16", "clang++-19")
         if (path := shutil.which(name))
-    }
+    }.values()
 )
 EXACT = {"sqrt", "fabs", "floor", "ceil", "trunc", "rint", "nearbyint", "round", "copysign"}
 ROUNDED = re.compile(rf"\b(?:ms_)?({'|'.join(sorted(set(LIBRARY) - EXACT))})f?\(")
@@ -73,19 +74,15 @@ class Program(NamedTuple):
 
 def built(folder: Path, compiler: str, flags: Sequence[str], sources: Sequence[CSource]):
     """Returns one library with the functions of all sources, by a compiler."""
-    texts = (
-        re.sub(r"\bms_\w+", rf"\g<0>_of_{number}", source.text)
-        for number, source in enumerate(sources)
-    )
     name = f"{compiler}_{len(list(folder.iterdir()))}"
-    (folder / f"{name}.c").write_text("\n".join(texts))
-    command = [compiler, "-w", "-shared", "-fPIC", f"{name}.c", "-o", f"{name}.so", "-lm", *flags]
+    (folder / f"{name}.cc").write_text("\n".join(together(sources)))
+    command = [compiler, "-w", "-shared", "-fPIC", f"{name}.cc", "-o", f"{name}.so", "-lm", *flags]
     subprocess.run(command, cwd=folder, check=True)
     return ctypes.CDLL(str(folder / f"{name}.so"))
 
 
 def knows_float16(compiler: str) -> bool:
-    command = [compiler, "-march=native", "-fsyntax-only", "-xc", "-"]
+    command = [compiler, "-march=native", "-fsyntax-only", "-xc++", "-"]
     text = "_Float16 half(_Float16 x) { return x; }"
     return not subprocess.run(command, input=text, text=True, capture_output=True).returncode
 

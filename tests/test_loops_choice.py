@@ -932,10 +932,10 @@ def test_a_program_that_travels_keeps_operations_of_xla() -> None:
 
 
 def test_without_a_compiler_operations_of_xla_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("CC", "no-such-compiler")
+    monkeypatch.setenv("CXX", "no-such-compiler")
     kernel = compiled(ADD, 64)
     assert kernel.lowering("cpu") == "xla"
-    assert kernel.choice("cpu").reason == "XLA operations, as no C compiler is installed"
+    assert kernel.choice("cpu").reason == "XLA operations, as no C++ compiler is installed"
     # In order they would take many times as long; the build then says how to get a compiler.
     assert compiled(IN_ORDER, 64).lowering("cpu") == "native"
 
@@ -952,8 +952,8 @@ def sums(a):
 def test_a_malformed_command_of_the_compiler_is_told_before_a_choice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("CC", 'gcc "-O2')
-    text = "^CC: expected a command in words of a shell; got 'gcc \"-O2': No closing quotation"
+    monkeypatch.setenv("CXX", 'g++ "-O2')
+    text = "^CXX: expected a command in words of a shell; got 'g\\+\\+ \"-O2': No closing quotation"
     for size in (64, 1024):
         with pytest.raises(BuildError, match=text):
             msops.Custom(sums, func_type="akg")(np.ones((size, size), np.float32))

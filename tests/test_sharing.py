@@ -107,7 +107,7 @@ def test_re_creation_of_loops_compiles_nothing_and_keeps_memory_flat(
     with monkeypatch.context() as patch:
         # Else a stage of the loops is printed, and a compiler that is not there is run.
         patch.setenv("MSOPS_DEBUG", "ir")
-        patch.setenv("CC", "no-such-compiler")
+        patch.setenv("CXX", "no-such-compiler")
         for _ in range(5):
             use(scale_and_add(2.0, lower))
         assert capsys.readouterr().err == ""

@@ -500,7 +500,7 @@ def test_a_cache_that_is_deleted_while_a_compiler_runs_is_filled_again(
     monkeypatch.setattr(compilers, "run_quietly", run_and_delete)
     source = write(tmp_path / "op.cc", returns(5))
     if kind == "generated":
-        library = build_generated("int f(void) { return 5; }", "op", WHO)
+        library = build_generated('extern "C" int f(void) { return 5; }', "op", WHO)
     elif kind == "module":
         sources = ModuleSources("op", (source,), ("-fPIC",), (), (), (), False)
         library = build_module(sources, WHO, BuildReport(lambda text: None))
@@ -522,7 +522,7 @@ def test_a_cache_that_is_deleted_again_and_again_is_an_error_after_eight_attempt
     make = {
         "source": lambda: resolve(source, WHO),
         "text": lambda: resolve(SourceText(returns(5), "f"), WHO),
-        "generated": lambda: build_generated("int f(void) { return 5; }", "op", WHO),
+        "generated": lambda: build_generated('extern "C" int f(void) { return 5; }', "op", WHO),
         "module": lambda: build_module(module, WHO, BuildReport(lambda text: None)),
         "library": lambda: resolve(given, WHO),
     }[kind]
@@ -737,10 +737,11 @@ def test_generated_code_is_built_by_a_compiler_that_refuses_flags_of_gcc(
         {flags}) echo "error: unknown argument: '$word'"; exit 1;;
       esac
     done
-    exec gcc "$@"
+    exec g++ "$@"
     """
-    monkeypatch.setenv("CC", str(script(tmp_path / "clang", body)))
-    library = build_generated("int seven(void) { return 7; }\n", "seven", "Custom 'op'")
+    monkeypatch.setenv("CXX", str(script(tmp_path / "clang", body)))
+    text = 'extern "C" int seven(void) { return 7; }'
+    library = build_generated(text, "seven", "Custom 'op'")
     assert ctypes.CDLL(str(library.path)).seven() == 7
 
 

@@ -224,7 +224,7 @@ class Stages:
             and not self.is_quick
             and not self.obstacle
             and not self.estimates.are_sure
-            and _toolchain.has_compiler(".c")
+            and _toolchain.has_compiler(".cc")
         )
 
     @functools.cached_property
@@ -312,8 +312,8 @@ class Specialisation:
         if not self.stages.is_order_bound:
             if travels:
                 return forced("xla", "as the program is exported or split over devices")
-            if not _toolchain.has_compiler(".c"):
-                return forced("xla", "as no C compiler is installed")
+            if not _toolchain.has_compiler(".cc"):
+                return forced("xla", "as no C++ compiler is installed")
         costs = self.stages.estimates if travels else self.stages.measured or self.stages.estimates
         choice = choose_for_cpu(costs, self.stages.is_quick)
         if self.stages.is_worth_timing and not travels:
@@ -325,7 +325,7 @@ class Specialisation:
         """Returns "xla" or "native" for one of JAX's platforms; see `choice`."""
         # Raising the loops takes longer than some kernels will in all.
         is_free = platform == "cpu" and not travels and self.lower is None
-        if is_free and self.stages.is_quick and _toolchain.has_compiler(".c"):
+        if is_free and self.stages.is_quick and _toolchain.has_compiler(".cc"):
             return "native"
         return self.choice(platform, travels).lowering
 

@@ -1,4 +1,4 @@
-"""C that msops itself wrote, built for the processor of this machine."""
+"""C++ that msops itself wrote, built for the processor of this machine."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from msops._base.building import Build
 from msops._toolchain.builder import build_recorded
 from msops._toolchain.compilers import find_compiler
 from msops._toolchain.elf import parse_elf
-from msops._toolchain.languages import C
+from msops._toolchain.languages import CXX
 from msops._toolchain.libraries import ENVIRONMENT, Library
 from msops._toolchain.store import retried
 from msops._toolchain.texts import kept, store_source
 
 FLAGS = (
     "-march=native",
+    # C++ for its choices between vectors. Nothing throws.
+    "-fno-exceptions",
+    # Vectors of other types move what arrays hold.
+    "-fno-strict-aliasing",
     # A product and a sum are rounded one by one, as in the other back ends.
     "-ffp-contract=off",
     # Nothing reads errno or the floating point flags, and minding them keeps loops scalar. Neither
@@ -87,7 +91,7 @@ def gcc_flags() -> tuple[str, ...]:
 
 @retried
 def build_generated(text: str, name: str, who: str, libraries: tuple[str, ...] = ()) -> Library:
-    """Returns the library built from generated C for the processor of this machine.
+    """Returns the library built from generated C++ for the processor of this machine.
 
     Args:
       text: the translation unit.
@@ -102,9 +106,9 @@ def build_generated(text: str, name: str, who: str, libraries: tuple[str, ...] =
     known = _memos.get(memo_key)
     if known is not None and known.path.exists():
         return known
-    source = store_source(text, f"{name}.c", who)
+    source = store_source(text, f"{name}.cc", who)
     with kept(source, who):
-        is_gcc = find_compiler(C, FLAGS, source, who).is_gcc
+        is_gcc = find_compiler(CXX, FLAGS, source, who).is_gcc
         flags = (*FLAGS, *gcc_flags()) if is_gcc else FLAGS
         built, content, _, _ = build_recorded(
             source, Build(flags=flags, libraries=libraries), (), who

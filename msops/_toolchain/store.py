@@ -5,7 +5,7 @@
       origins/cd/cd34.../home/...  a library that finds others through $ORIGIN (private_copy.py)
       manifests/ef/ef56....json    what builds of one source and command read and made (manifest.py)
       locks/ef56                   one of 65,536 files for flock; their existence means nothing
-      generated/01/0123.../lu.c    C that msops wrote (generated.py)
+      generated/01/0123.../lu.cc   C++ that msops wrote (generated.py)
       measurements/23/2345...json  times of what msops may become (measurements.py)
       scratch/x1y2/                a build under way; its owner holds a flock on it
 

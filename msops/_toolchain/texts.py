@@ -1,6 +1,6 @@
 """Sources that are not files of a user's: text of a program's, and C that msops itself wrote.
 
-    <cache folder>/generated/ab/ab12.../add.c    a source, in a folder named by its SHA-256
+    <cache folder>/generated/ab/ab12.../add.cc   a source, in a folder named by its SHA-256
 
 From there it is built as a user's source is. Such a library has no origin: nobody named a file, so
 no allow-list concerns it.

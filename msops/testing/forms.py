@@ -50,7 +50,7 @@ def check_forms(subject: Subject) -> Finding:
             except NativeError as error:
                 results = [str(error)]
             except BuildError as error:
-                return skipped(check, f"no C compiler: {str(error).splitlines()[0]}")
+                return skipped(check, f"no C++ compiler: {str(error).splitlines()[0]}")
             except MsopsError:  # the loops do not take the size, or have no gradient
                 continue
             if results is None:

@@ -22,7 +22,7 @@ static inline __attribute__((always_inline)) float ms_exp_f32(float x) {
   x = x > 89.0f ? 89.0f : x;
   const float shifted = ms_fma(x, 1.44269504f, 12582912.0f);
   const int32_t n = ms_bits(shifted) - 0x4b400000, half = n >> 1;
-  return ms_exp_rest(x, shifted) * ms_scaled(1.0f, half) * ms_scaled(1.0f, n - half);
+  return ms_exp_rest(x, shifted) * ms_power(half) * ms_power(n - half);
 }"""
 
 LOG = """
@@ -30,10 +30,9 @@ static inline __attribute__((always_inline)) float ms_log_f32(float x) {
   const int subnormal = x < 1.17549435e-38f;
   const int32_t bits = ms_bits(subnormal ? x * 8388608.0f : x);
   const int32_t n = (bits - 0x3f3504f3) >> 23;
-  const float e = (float)(subnormal ? n - 23 : n), f = ms_float(bits - n * 8388608) - 1.0f;
+  const float e = ms_number(subnormal ? n - 23 : n), f = ms_float(bits - n * 8388608) - 1.0f;
   const float z = f * f;
-  float p = 7.0376836292e-2f;
-  p = ms_fma(p, f, -1.1514610310e-1f);
+  float p = ms_fma(f, 7.0376836292e-2f, -1.1514610310e-1f);
   p = ms_fma(p, f, 1.1676998740e-1f);
   p = ms_fma(p, f, -1.2420140846e-1f);
   p = ms_fma(p, f, 1.4249322787e-1f);
@@ -55,13 +54,12 @@ static inline __attribute__((always_inline)) float ms_tanh_f32(float x) {
   const float size = fabsf(x), t = size >= 7.99881172f ? 9.02f : size;
   const float shifted = ms_fma(t, 2.88539008f, 12582912.0f), n = shifted - 12582912.0f;
   const float r = ms_fma(n, 2.12194440e-4f, ms_fma(n, -0.693359375f, t + t));
-  float p = 1.388248871e-3f;
-  p = ms_fma(p, r, 8.366691880e-3f);
+  float p = ms_fma(r, 1.388248871e-3f, 8.366691880e-3f);
   p = ms_fma(p, r, 4.166720435e-2f);
   p = ms_fma(p, r, 1.666654199e-1f);
   p = ms_fma(p, r, 4.999999702e-1f);
   p = ms_fma(p, r * r, r);
-  const float power = ms_scaled(1.0f, ms_bits(shifted) - 0x4b400000);
+  const float power = ms_power(ms_bits(shifted) - 0x4b400000);
   const float e = ms_fma(power, p, power - 1.0f);
   return copysignf(e / (e + 2.0f), x);
 }"""
@@ -99,18 +97,22 @@ _EXP_REST = """
 static inline __attribute__((always_inline)) float ms_exp_rest(float x, float shifted) {
   const float n = shifted - 12582912.0f;
   const float r = ms_fma(n, 2.12194440e-4f, ms_fma(n, -0.693359375f, x));
-  float p = 1.381422160e-3f;
-  p = ms_fma(p, r, 8.368899114e-3f);
+  float p = ms_fma(r, 1.381422160e-3f, 8.368899114e-3f);
   p = ms_fma(p, r, 4.166840389e-2f);
   p = ms_fma(p, r, 1.666651964e-1f);
   p = ms_fma(p, r, 4.999999404e-1f);
   return ms_fma(p, r * r, r) + 1.0f;
 }"""
 
-# x * 2^n, if that is a normal number.
-_SCALED = """
-static inline __attribute__((always_inline)) float ms_scaled(float x, int32_t n) {
-  return ms_float(ms_bits(x) + n * 8388608);
+# 2^n, if that is a normal number.
+_POWER = """
+static inline __attribute__((always_inline)) float ms_power(int32_t n) {
+  return ms_float(0x3f800000 + n * 8388608);
+}"""
+
+_NUMBER = """
+static inline __attribute__((always_inline)) float ms_number(int32_t n) {
+  return (float)n;
 }"""
 
 _FMA = """
@@ -125,7 +127,8 @@ PARTS = {
     "ms_float": _FLOAT,
     "ms_fma": _FMA,
     "ms_exp_rest": _EXP_REST,
-    "ms_scaled": _SCALED,
+    "ms_number": _NUMBER,
+    "ms_power": _POWER,
     "ms_exp_f32": EXP,
 }
 """The helpers that the functions call, by name."""

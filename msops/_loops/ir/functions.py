@@ -280,7 +280,7 @@ FUNCTIONS: dict[str, Function] = {
         numpy=np.sign,
         domain="number",
         derivative=("0",),
-        c="x if x != x else (x > 0) - (x < 0)",
+        c="1 if x > 0 else (-1 if x < 0 else x + 0)",
         c_integer="($T)((x > 0) - (x < 0))",
         is_transcendental=False,
         hybrid="kernel",

@@ -17,10 +17,7 @@ choosing.py         choices of values instead of conditions
 copying.py          local copies of elements that are read often
 diagonals.py        rows that read the row before, in lanes along diagonals
 conditional_sums.py sums of a term or zero, without a branch
-tails.py            short loops in whole vectors, of which the last two overlap
-masked_sums.py      sums whose length is data, in vectors whose last lanes may be off
-lane_sums.py        sums in variables, with a sum for each lane of a few vectors
-vectors.py          loops that run in vectors, marked for the compiler
+vectors.py          loops that run in vectors, marked for the printer
 registers.py        local arrays that are values of vector types
 whole_conditions.py conditions of two cheap parts, without a branch between them
 """
@@ -28,11 +25,8 @@ whole_conditions.py conditions of two cheap parts, without a branch between them
 from msops._loops.to_c.lanes.conditional_sums import add_choices
 from msops._loops.to_c.lanes.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.lanes.lane_rows import put_rows_in_lanes
-from msops._loops.to_c.lanes.lane_sums import sum_in_lanes
-from msops._loops.to_c.lanes.masked_sums import sum_under_masks
 from msops._loops.to_c.lanes.registers import keep_vectors_in_registers
 from msops._loops.to_c.lanes.searching import split_searches
-from msops._loops.to_c.lanes.tails import fill_last_vectors
 from msops._loops.to_c.lanes.vectors import mark_vectors
 from msops._loops.to_c.lanes.whole_conditions import evaluate_whole_conditions
 
@@ -45,9 +39,6 @@ OUTER = (
 
 INNERMOST = (
     ("add choices", add_choices),
-    ("fill last vectors", fill_last_vectors),
-    ("sum under masks", sum_under_masks),
-    ("sum in lanes", sum_in_lanes),
     ("mark vectors", mark_vectors),
     ("keep vectors in registers", keep_vectors_in_registers),
     ("evaluate whole conditions", evaluate_whole_conditions),

@@ -8,9 +8,10 @@
     }                                   }
 
 `ivdep` is `#pragma GCC ivdep`: no iteration depends on another. `simd` is `#pragma omp simd`, which
-also keeps a compiler from unrolling a short loop instead. `lanes` is a loop of our own over groups
-of iterations, see `lane_loops`: the order of additions must not be the compiler's. Sums of few
-elements that are no neighbours have no mark.
+also keeps a compiler from unrolling a short loop instead. `lanes` is a loop over groups of
+iterations: the order of additions must not be the compiler's. All are printed as statements on
+vectors (`printing.lane_code`); a compiler is asked for what that leaves. Sums of few elements that
+are no neighbours have no mark.
 """
 
 from __future__ import annotations
@@ -20,28 +21,31 @@ import math
 from collections.abc import Collection, Mapping
 
 from msops._loops.analysis.affine import affine
-from msops._loops.analysis.costs import fixed_trips, nested_trips
+from msops._loops.analysis.costs import estimated_trips, fixed_trips, nested_trips
 from msops._loops.analysis.updates import sum_of
-from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Stmt, Store, VectorForm
-from msops._loops.ir.operators import is_float
+from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Stmt, Store, VectorForm, Within
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     buffers_of,
     declared_in,
+    has_bounds_of_data,
     is_innermost,
     loads,
     loads_in,
     rewrite_loops,
     statements,
+    stored_in,
     variables,
     with_parts,
 )
 from msops._loops.to_c.clean.reductions import fixed_updates
 from msops._loops.to_c.facts.reordering import PEELED_TRIPS, gcc_confuses_elements
-from msops._loops.to_c.facts.strides import is_of_its_own, stride
+from msops._loops.to_c.facts.strides import is_of_its_own, step, stride
 
 _FEW_TRIPS = 8
+_FEW_TRIPS_OF_DATA = 3
+"""Estimated terms of a sum whose length is data: in vectors, sums of 2 take twice as long."""
 _FEW_PICKED = 16
 """Most terms of a sum that are added one by one if they are no neighbours in memory. 8 lookups in a
 table took 1.4 ns, and 11 ns as a vector."""
@@ -125,15 +129,41 @@ def form_of_reduction(
     sums = {
         name: update for (name, _), update in fixed_updates(loop, scope.ranges, buffers).items()
     }
-    trips = nested_trips(loop, scope)
-    if trips < _FEW_TRIPS or not sums.keys() <= set(scalars):
+    is_of_data = has_bounds_of_data(loop)
+    trips = estimated_trips(loop, scope) if is_of_data else nested_trips(loop, scope)
+    fewest = _FEW_TRIPS_OF_DATA if is_of_data else _FEW_TRIPS
+    if trips < fewest or not sums.keys() <= set(scalars):
         return ""
-    if _meet(loop, set(sums)) or (trips <= _FEW_PICKED and _picks(loop, buffers)):
+    if is_of_data and not _may_gather(loop, scope, buffers):
         return ""
-    floats = [update.op for update in sums.values() if is_float(update.target.dtype)]
-    has_extremes = "min" in floats or "max" in floats
-    # A compiler may reassociate sums of integers without being asked.
-    return "lanes" if floats and not (has_extremes and len(sums) > 1) else ""
+    is_picked = not is_of_data and trips <= _FEW_PICKED and _picks(loop, buffers)
+    if is_picked or _meet(loop, set(sums)):
+        return ""
+    return "lanes" if sums else ""
+
+
+def _may_gather(loop: For, scope: Scope, buffers: Mapping[str, Buffer]) -> bool:
+    """Returns whether a reduction whose length is data reads, or picks by, neighbours that exist.
+
+    Elements that are evenly apart gain less from vectors than gathering them costs, and a gather
+    waits until what the loop around stored just before is in the cache.
+    """
+    moving = {
+        index
+        for load in loads_in(loop.body)
+        for index in load.indices
+        if loop.var in variables(index) and not loads(index)
+    }
+    if not moving or not all(isinstance(index, Within) for index in moving):
+        return False
+    serial = scope.loops and scope.loops[-1].kind == "serial"
+    around = scope.loops[-1].body if serial else ()
+    stored = stored_in(around) - declared_in(around)
+    return all(
+        step(load, loop, buffers) in (None, -1, 0, 1)
+        and not (load.indices and load.buffer in stored)
+        for load in loads_in(loop.body)
+    )
 
 
 def _picks(loop: For, buffers: Mapping[str, Buffer]) -> bool:

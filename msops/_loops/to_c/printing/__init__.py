@@ -1,9 +1,13 @@
-"""The printer: a kernel in its final form as a translation unit of C.
+"""The printer: a kernel in its final form as a translation unit of C++.
 
 source.py        the translation unit
 storage.py       the place of each buffer
 printer.py       statements
-lane_loops.py    reductions of floats, a result for each lane of a vector
+lane_code.py     loops as explicit vector code
+lane_statements.py  their statements
+lane_values.py   their expressions
+vector_types.py  the types of vectors; how vectors are made, moved and joined
+vector_functions.py  functions on vectors
 masked_rows.py   neighbours under conditions, which gcc loads wrongly in vectors
 records.py       elements of records, which gcc takes into vectors one by one
 thread_calls.py  calls that split a loop over threads

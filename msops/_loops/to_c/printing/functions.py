@@ -21,7 +21,7 @@ _NAME = re.compile(r"\bms_\w+")
 
 _TWINS = {"sin": "cos", "cos": "sin"}
 
-_POW_SINCE = (2, 22)
+POW_SINCE = (2, 22)
 """Version of glibc since which its vector library has `pow`, an operation of the IR."""
 
 
@@ -43,7 +43,7 @@ def native_function(
             return None
         name = f"ms_{function}_f32"
         return Declaration(name, _with_parts(name, row.c_float32))
-    since = row.glibc if row else _POW_SINCE
+    since = row.glibc if row else POW_SINCE
     if since is None:
         return None
     suffix, kind = ("f", "float") if dtype == "float32" else ("", "double")

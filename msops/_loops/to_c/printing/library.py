@@ -49,7 +49,7 @@ def declarations(text: str) -> str:
     functions = [_PROTOTYPES[name] for name in called if name in _PROTOTYPES]
     # For __GLIBC_PREREQ.
     headers = ["#include <features.h>"] if "__GLIBC_PREREQ" in text else []
-    return "\n".join((*headers, _TYPES, *functions))
+    return "\n".join((*headers, _TYPES, *(f'extern "C" {function}' for function in functions)))
 
 
 def libraries_of(text: str) -> tuple[str, ...]:

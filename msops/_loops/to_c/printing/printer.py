@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.costs import fixed_trips
@@ -21,7 +21,6 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
-from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import (
@@ -42,14 +41,7 @@ from msops._loops.to_c.facts.blocks import index
 from msops._loops.to_c.facts.reordering import gcc_confuses_iterations, gcc_fills_masks
 from msops._loops.to_c.facts.strides import offset
 from msops._loops.to_c.printing.fused import fused
-from msops._loops.to_c.printing.lane_loops import (
-    LaneLoop,
-    in_lanes,
-    names_in_lane,
-    signs,
-    signs_in_lane,
-    update_beside_signs,
-)
+from msops._loops.to_c.printing.lane_code import has_halves, in_vectors, trips_of
 from msops._loops.to_c.printing.records import elements_apart
 from msops._loops.to_c.printing.thread_calls import Captured, task_call, task_text
 from msops._loops.to_c.text import Statements, Values, bare, indented
@@ -57,9 +49,12 @@ from msops._loops.to_c.text.syntax import SIGNS
 
 _FUSED_BYTES = 16
 """Bytes of the smallest vector that has fused operations."""
-_ALIGNED = "_Alignas(64)"
+_ALIGNED = "alignas(64)"
 """Stands before each array on the stack. gcc 12 takes some of them for aligned but does not align
 them, and an aligned store then crashes. No vector is longer than 64 bytes."""
+_ROLLED = "#pragma GCC unroll 1"
+"""Stands before a loop around vectors. gcc would write out each of few iterations, and then takes
+half a vector from a whole one through memory: conv2d 1.7. Not around tiles of registers: 2.7."""
 _APART = "ms_apart_{}"
 _OUT_OF_MEMORY = "no memory for the local arrays of a parallel loop"
 
@@ -80,30 +75,28 @@ class CPrinter(Statements):
         self._written = stored_in(kernel.body) | declared_in(kernel.body)
         self._buffers = buffers_of(kernel)
         self._in_register: set[str] = set()
-        self._signs: Mapping[str, str] = {}
         self._is_in_task = False
+        self._vector_loops = 0
 
     def loop(self, stmt: For) -> list[str]:
         """Returns a loop: as a call that splits it over threads, in lanes, or as it is."""
         if stmt.grain and not self._is_in_task:
             return self._split(stmt)
-        if stmt.vector == "lanes":
-            return self._lanes(stmt)
         if stmt.vector == "registers" and self.values.are_inside(stmt, accesses_in(stmt.body)):
             return self._in_registers(stmt)
+        begin, end = bare(self.values.index(stmt.begin)), bare(self.values.index(stmt.end))
+        vectors = self._vectors(stmt, begin, end)
+        if vectors is not None:
+            return vectors
         apart, definitions = self._with_elements_apart(stmt)
         if definitions:
             return ["{", *indented([*definitions, *self.loop(apart)]), "}"]
-        return self.marked_loop(stmt, self._pragmas(stmt))
-
-    def store(self, stmt: Store) -> list[str]:
-        """Returns an assignment; that of an extreme in lanes updates its signs, too."""
-        if stmt.buffer not in self._signs:
-            return super().store(stmt)
-        update = sum_of(stmt)
-        assert update
-        name = self.values.names[stmt.buffer]
-        return update_beside_signs(update, name, self._signs[stmt.buffer], self.values)
+        before = self._vector_loops
+        lines = self.marked_loop(stmt, self._pragmas(stmt))
+        if self._vector_loops > before and trips_of(stmt) is not None:
+            head = next(n for n, line in enumerate(lines) if line.startswith("for "))
+            lines.insert(head, _ROLLED)
+        return lines
 
     def bound(self, stmt: For, name: str, value: str) -> list[str]:
         """Returns the definition of a variable with the end of a loop; see `gcc_fills_masks`."""
@@ -143,6 +136,21 @@ class CPrinter(Statements):
             return [f"#pragma {'omp simd' if is_simd else 'GCC ivdep'}"]
         return ["#pragma omp simd"]
 
+    def _vectors(
+        self, stmt: For, begin: str, end: str, *, is_shared: bool = False
+    ) -> list[str] | None:
+        """Returns a parallel loop as statements on vectors; None if it stays a loop."""
+        if stmt.vector not in ("ivdep", "simd", "lanes"):
+            return None
+        values, updates = self.values, {}
+        if stmt.kind == "reduction":
+            found = fixed_updates(stmt, values.ranges, self._buffers)
+            updates = {name: update for (name, _), update in found.items()}
+        trips = None if is_shared else trips_of(stmt)
+        lines = in_vectors(stmt, (begin, end), trips, values, updates, lambda: self.loop_body(stmt))
+        self._vector_loops += lines is not None and has_halves(stmt, trips)
+        return lines
+
     def _with_elements_apart(self, stmt: For) -> tuple[For, list[str]]:
         """Returns a loop with distances that gcc does not know, and their definitions."""
         found = elements_apart(stmt, self._buffers) if stmt.vector else {}
@@ -166,24 +174,6 @@ class CPrinter(Statements):
             return dataclasses.replace(access, indices=(*outer, far))
 
         return with_parts(stmt, body=map_accesses(stmt.body, moved)), lines
-
-    def _lanes(self, stmt: For) -> list[str]:
-        """Returns a reduction of floats that runs in vectors."""
-        values = self.values
-        found = fixed_updates(stmt, values.ranges, self._buffers)
-        updates = {name: u for (name, _), u in found.items() if is_float(u.target.dtype)}
-        names = {name: values.names[name] for name in updates}
-        begin, end = bare(values.index(stmt.begin)), bare(values.index(stmt.end))
-        extremes = {name: names[name] for name, u in updates.items() if u.op in ("min", "max")}
-        self._signs = {name: signs(text) for name, text in extremes.items()}
-        rest = self.loop_body(stmt)
-        values.names.update(names_in_lane(names))
-        self._signs = {name: f"{signs_in_lane(text)}[ms_lane]" for name, text in extremes.items()}
-        in_lane = self.loop_body(stmt)
-        values.names.update(names)
-        self._signs = {}
-        loop = LaneLoop(values.names[stmt.var], begin, end, fixed_trips(stmt), in_lane, rest)
-        return in_lanes(loop, {names[name]: u for name, u in updates.items()}, values, _ALIGNED)
 
     def _in_registers(self, stmt: For) -> list[str]:
         """Returns a loop over the lanes of vectors as statements on whole vectors."""
@@ -315,6 +305,9 @@ class CPrinter(Statements):
 
     def _iterations(self, stmt: For) -> list[str]:
         """Returns the loop over a task's share of a loop's iterations."""
+        vectors = self._vectors(stmt, "ms_begin", "ms_end", is_shared=True)
+        if vectors is not None:
+            return vectors
         name = self.values.names[stmt.var]
         head = f"for (int64_t {name} = ms_begin; {name} < ms_end; ++{name}) {{"
         stmt, definitions = self._with_elements_apart(stmt)
@@ -358,7 +351,7 @@ class CPrinter(Statements):
         if name in self.values.variables:
             return f"const {self.values.value_type(buffer.dtype)}"
         const = "" if name in self._written else "const "
-        return f"{const}{self.values.storage_type(buffer.dtype)}* restrict"
+        return f"{const}{self.values.storage_type(buffer.dtype)}* __restrict"
 
     def function_body(self, body: list[str]) -> list[str]:
         """Returns the lines of a function that returns an error code, 0 if there is none."""
@@ -381,11 +374,11 @@ class CPrinter(Statements):
             checks.append(_OUT_OF_MEMORY)
         code = checks.index(_OUT_OF_MEMORY) + 1
         return [
-            f"char* const ms_memory = aligned_alloc(64, {total});",
+            f"char* const ms_memory = (char*)aligned_alloc(64, {total});",
             f"if (!ms_memory) return {code};",
             *(
-                f"{values.storage_type(b.dtype)}* const restrict {values.names[b.name]} = "
-                f"(void*)(ms_memory + {offset});"
+                f"{values.storage_type(b.dtype)}* const __restrict {values.names[b.name]} = "
+                f"({values.storage_type(b.dtype)}*)(ms_memory + {offset});"
                 for b, offset in zip(self.large_locals, offsets, strict=True)
             ),
             *body,

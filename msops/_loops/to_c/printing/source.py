@@ -31,6 +31,9 @@ static void ms_huge_pages(void* memory, uint64_t size) {
 #endif
 }"""
 
+_LONG = 100
+"""Lines of a body that stays a function of its own: inside of another one gcc keeps variables of
+inner loops in memory, and a gradient of durbin takes twice as long. A call takes 1 ns."""
 _SHARED_BYTES = 1 << 20
 """The fewest bytes of an array that are worth a thread where zeros or a copy fill it."""
 
@@ -42,7 +45,7 @@ static int ms_zero(void* to, int64_t begin, int64_t end) {
 }""",
     "ms_copy": """
 static int ms_copy(void* arrays, int64_t begin, int64_t end) {
-  char* const* const to_and_source = arrays;
+  char* const* const to_and_source = (char* const*)arrays;
   memcpy(to_and_source[0] + begin, to_and_source[1] + begin, end - begin);
   return 0;
 }""",
@@ -111,7 +114,11 @@ def c_source(
     }
     body_function = _body_function(printer, list(pointers), body)
     large = _large_results(kernel, storage)
-    entry = _entry(symbol, storage, large, list(pointers.values()), is_shared=bool(printer.tasks))
+    arguments = [
+        f"({printer.capture_type(name).removesuffix(' __restrict')})params[{position}]"
+        for name, position in pointers.items()
+    ]
+    entry = _entry(symbol, storage, large, arguments, is_shared=bool(printer.tasks))
     parts = [
         *([_CALLS_STAY] if values.chooses_calls else []),
         *([_BITS_STAY] if values.has_extremes_in_vectors else []),
@@ -131,12 +138,13 @@ def c_source(
 
 
 def _body_function(printer: CPrinter, names: list[str], body: list[str]) -> str:
-    """Returns the function that runs the kernel; `restrict` counts on parameters only."""
+    """Returns the function that runs the kernel; `__restrict` counts on parameters only."""
     parameters = ", ".join(
         f"{printer.capture_type(name)} {printer.values.names[name]}" for name in names
     )
-    lines = [f"static int ms_body({parameters}) {{", *indented(printer.function_body(body)), "}"]
-    return "\n".join(lines)
+    lines = indented(printer.function_body(body))
+    apart = "__attribute__((noinline)) " if len(lines) > _LONG else ""
+    return "\n".join([f"static {apart}int ms_body({parameters}) {{", *lines, "}"])
 
 
 def _large_results(kernel: Kernel, storage: Storage) -> list[Placement]:
@@ -154,7 +162,7 @@ def _entry(
     symbol: str,
     storage: Storage,
     large: list[Placement],
-    positions: list[int],
+    arguments: list[str],
     *,
     is_shared: bool,
 ) -> str:
@@ -164,18 +172,17 @@ def _entry(
       symbol: its name.
       storage: the place of each buffer.
       large: the placements of large results.
-      positions: of the arguments of the body.
+      arguments: those of the body.
       is_shared: threads share the loops of the kernel, and so the filling of arrays.
     """
-    arguments = ", ".join(f"params[{position}]" for position in positions)
     lines = [
         *(f"ms_huge_pages(params[{p.position}], {size_bytes(p.buffer)});" for p in large),
         *(line for p in storage.placements for line in _preparation(p, is_shared=is_shared)),
-        f"const int code = ms_body({arguments});",
+        f"const int code = ms_body({', '.join(arguments)});",
         *(_copy(*repeat, is_shared=is_shared) for repeat in storage.repeats),
         "return code;",
     ]
-    head = f"int {symbol}("
+    head = f'extern "C" int {symbol}('
     return "\n".join(
         [
             f"{head}int nparam, void** params, int* ndims, int64_t** shapes,",
@@ -205,8 +212,9 @@ def _preparation(placement: Placement, *, is_shared: bool) -> list[str]:
 
 def _copy(to: int, source: int, size: int, *, is_shared: bool) -> str:
     if is_shared and size > _SHARED_BYTES:
-        arrays = f"(void*[]){{params[{to}], params[{source}]}}"
-        return f"ms_parallel_for(0, {size}, {_SHARED_BYTES}, ms_copy, {arrays});"
+        arrays = f"void* ms_arrays[] = {{params[{to}], params[{source}]}};"
+        call = f"ms_parallel_for(0, {size}, {_SHARED_BYTES}, ms_copy, ms_arrays);"
+        return f"{{ {arrays} {call} }}"
     return f"memcpy(params[{to}], params[{source}], {size});"
 
 
@@ -219,7 +227,7 @@ def _messages(symbol: str, checks: list[str]) -> str:
             *texts,
             "};",
             "",
-            f"const char* {symbol}Message(int code) {{",
+            f'extern "C" const char* {symbol}Message(int code) {{',
             f"  return code > 0 && code <= {len(checks)} ? ms_messages[code - 1] : 0;",
             "}",
         ]

@@ -21,7 +21,9 @@ SLOT = "msops_parallel_for_slot"
 
 PARALLEL_FOR = f"""
 typedef int ms_task(void* argument, int64_t begin, int64_t end);
+extern "C" {{
 int (*{SLOT})(int64_t begin, int64_t end, int64_t grain, ms_task* task, void* argument);
+}}
 
 static int ms_parallel_for(int64_t begin, int64_t end, int64_t grain, ms_task* task,
                            void* argument) {{
@@ -63,7 +65,7 @@ def task_call(
 
 def task_text(number: int, captured: Sequence[Captured], body: list[str]) -> str:
     """Returns the struct and the functions of a task whose lines are `body`."""
-    fields = [f"{c.kind.removesuffix(' restrict')} {c.name};" for c in captured]
+    fields = [f"{c.kind.removesuffix(' __restrict')} {c.name};" for c in captured]
     parameters = "".join(f"{c.kind} {c.name}, " for c in captured)
     arguments = "".join(f"ms_context->{c.name}, " for c in captured)
     return "\n".join(
@@ -78,7 +80,8 @@ def task_text(number: int, captured: Sequence[Captured], body: list[str]) -> str
             "}",
             "",
             f"static int ms_task_{number}(void* argument, int64_t ms_begin, int64_t ms_end) {{",
-            f"  const struct ms_context_{number}* const ms_context = argument;",
+            f"  const struct ms_context_{number}* const ms_context = "
+            f"(const struct ms_context_{number}*)argument;",
             f"  return ms_block_{number}({arguments}ms_begin, ms_end);",
             "}",
         ]

@@ -3,9 +3,9 @@
 They give the IR's operations the one meaning they have everywhere (`_loops/README.md`): C leaves
 undefined, or defines otherwise, what signed integers, shifts, casts and NaN do. Each is a template,
 filled in for a dtype: `$T` its C type, `$U` the unsigned one of its width, `$bits` its width,
-`$least` and `$greatest` its range, `$f` the suffix of the C library's functions, `$name` and
-`$inline`. What follows two underscores in a key distinguishes variants and is no part of the
-function's name.
+`$least` and `$greatest` its range, `$f` the suffix of the C library's functions, `$sqrt` the one of
+square roots, `$name` and `$inline`. What follows two underscores in a key distinguishes variants
+and is no part of the function's name.
 """
 
 from __future__ import annotations
@@ -148,26 +148,6 @@ $inline $T $name($T a, $T b) {
   const $T number = $of_bits($bits_of(greatest) & ($bits_of(b) | ~$sign));
   return $is_nan ? $nan : number;
 }""",
-        # NaN if one is, and either one of two zeros.
-        "min_either__float": """
-$inline $T $name($T a, $T b) {
-  const $T least = b < a ? b : a;
-  return $is_nan ? $nan : least;
-}""",
-        "max_either__float": """
-$inline $T $name($T a, $T b) {
-  const $T greatest = b > a ? b : a;
-  return $is_nan ? $nan : greatest;
-}""",
-        # With the sign that is known beside it.
-        "min_signed__float": """
-$inline $T $name($T a, $B signs) {
-  return $of_bits($bits_of(a) | (signs & $sign));
-}""",
-        "max_signed__float": """
-$inline $T $name($T a, $B signs) {
-  return $of_bits($bits_of(a) & (signs | ~$sign));
-}""",
         # Of a constant and a number. Of two zeros they give the number.
         "least": """
 $inline $T $name($T a, $T b) {
@@ -216,7 +196,7 @@ $inline $T $name($T a, $T b) {
         # A power of 1/2 is no square root of -inf, nor of -0.
         "root": """
 $inline $T $name($T a) {
-  return a < $least ? -a : sqrt$f(a) + 0;
+  return a < $least ? -a : $sqrt(a) + 0;
 }""",
         "square": """
 $inline $T $name($T a) {
@@ -331,9 +311,21 @@ def fill(template: str, name: str, inline: str, dtype: str | None, **words: str)
 def _words(dtype: str) -> dict[str, str]:
     """Returns what templates may name of a dtype; float16 and bfloat16 are computed in float."""
     if dtype in ("float16", "bfloat16", "float32"):
-        return {"T": "float", "B": "uint32_t", "f": "f", "least": "-3.40282347e+38f"}
+        return {
+            "T": "float",
+            "B": "uint32_t",
+            "f": "f",
+            "sqrt": "sqrtf",
+            "least": "-3.40282347e+38f",
+        }
     if dtype == "float64":
-        return {"T": "double", "B": "uint64_t", "f": "", "least": "-1.7976931348623157e+308"}
+        return {
+            "T": "double",
+            "B": "uint64_t",
+            "f": "",
+            "sqrt": "sqrt",
+            "least": "-1.7976931348623157e+308",
+        }
     bits = 8 if dtype == "bool" else int(dtype.lstrip("uint"))
     unsigned = dtype == "bool" or dtype.startswith("u")
     greatest = 2 ** (bits - (not unsigned)) - 1

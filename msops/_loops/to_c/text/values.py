@@ -97,7 +97,7 @@ _VALUE_TYPES = {
 
 _OF_CONSTANTS = {"min": "least", "max": "greatest"}
 """Helpers for the extreme of a constant and a number."""
-_SIGN_BITS = {"float32": "0x80000000u", "float64": "0x8000000000000000ull"}
+SIGN_BITS = {"float32": "0x80000000u", "float64": "0x8000000000000000ull"}
 
 
 class Values:
@@ -310,20 +310,16 @@ class Values:
             return self.math("pow", (left, right), dtype)
         if op not in ("min", "max"):
             return f"{self.helper(f'{op}__float', dtype)}({left}, {right})"
-        for side, constant, number in ((expr.left, left, right), (expr.right, right, left)):
-            is_known = isinstance(side, Const) and side.value == side.value
-            if is_known and not (op == "min" and _is_zero(side, -1)):
-                # The constant goes first: the instruction gives the second one if that is NaN.
-                text = f"{self.helper(_OF_CONSTANTS[op], dtype)}({constant}, {number})"
-                is_sum = op == "max" and _is_zero(side, 1)
-                # Of 0 and -0 it is the number; the sum with 0 is 0.
-                return f"({text} + {self.constant(0.0, dtype)})" if is_sum else text
-        # What a chain of them waits for goes first.
-        is_last = isinstance(expr.right, Load) and expr.right.buffer in self.variables
-        sides = (right, left) if is_last else (left, right)
+        of_constant = constant_and_number(expr)
+        if of_constant:
+            constant, number = map(self.value, of_constant)
+            text = f"{self.helper(_OF_CONSTANTS[op], dtype)}({constant}, {number})"
+            return f"({text} + {self.constant(0.0, dtype)})" if is_maximum_with_0(expr) else text
+        if is_chained(expr, self.variables):
+            left, right = right, left
         form = "_lanes" if self.is_in_vector else ""
         self.has_extremes_in_vectors |= self.is_in_vector
-        return f"{self.extreme(f'{op}{form}', dtype, expr)}({', '.join(sides)})"
+        return f"{self.extreme(f'{op}{form}', dtype, expr)}({left}, {right})"
 
     def rare(self, condition: str) -> str:
         """Returns a condition that hardly ever holds."""
@@ -337,7 +333,7 @@ class Values:
           dtype: in which they are computed.
           numbers: an expression that holds them.
         """
-        sign = _SIGN_BITS[dtype]
+        sign = SIGN_BITS[dtype]
         bits_of, of_bits = self.helper("bits_of", dtype), self.helper("of_bits", dtype)
         # gcc compares what it reads as float16 by a call.
         is_read = numbers is not None and "float16" in {load.dtype for load in loads(numbers)}
@@ -529,7 +525,7 @@ class Values:
     def _whole(self, operand: Expr, dtype: str) -> str:
         """Returns a float in the range of an integer dtype, or NaN, as such an integer."""
         source = operand.dtype
-        words = {"S": self.value_type(source), "x": self._truncated()}
+        words = {"S": self.value_type(source), "x": self.truncated()}
         helper = self.helper("whole", dtype, source=source, **words)
         return f"{helper}({self.value(operand)})"
 
@@ -538,10 +534,10 @@ class Values:
         least, greatest = dtype_range(dtype)
         above, below = (self.constant(float(edge), source) for edge in (greatest + 1, least))
         template = "saturate_lanes" if self.is_in_vector else "saturate"
-        words = {"S": _VALUE_TYPES[source], "x": self._truncated()}
+        words = {"S": _VALUE_TYPES[source], "x": self.truncated()}
         return self.helper(template, dtype, source=source, above=above, below=below, **words)
 
-    def _truncated(self) -> str:
+    def truncated(self) -> str:
         """Returns x, with a 0 for what a conversion to an integer makes 0.
 
         gcc 12 takes `(float)(int)x` for a truncation of x, which is -0.0 for -0.25, wherever in a
@@ -575,7 +571,7 @@ class Values:
         choices = sum(isinstance(part, Select) for part in parts)
         return choices <= _MOST_CHOICES and not any(
             isinstance(part, FunctionCall)
-            or (isinstance(part, Load) and not self._is_always_inside(part))
+            or (isinstance(part, Load) and not self.is_always_inside(part))
             or (isinstance(part, Binary) and part.op in _EXPENSIVE)
             for part in parts
         )
@@ -588,7 +584,7 @@ class Values:
         """
         for part in expressions(expr):
             match part:
-                case Load() if not self._is_always_inside(part, or_clamped=not self.check_bounds):
+                case Load() if not self.is_always_inside(part, or_clamped=not self.check_bounds):
                     return False
                 case FunctionCall(function=name, args=args):
                     row, dtype = FUNCTIONS[name], args[0].dtype
@@ -598,7 +594,7 @@ class Values:
                         return False
         return True
 
-    def _is_always_inside(self, load: Load, *, or_clamped: bool = False) -> bool:
+    def is_always_inside(self, load: Load, *, or_clamped: bool = False) -> bool:
         """Returns whether the element of a load exists even where the conditions around it fail.
 
         Args:
@@ -679,22 +675,26 @@ class Values:
         return f"{name}[{offset(tuple(indices), shape, is_narrow=is_narrow)}]"
 
     def _load(self, load: Load) -> str:
-        shape = self.buffers[load.buffer].shape
-        if 0 in shape:
+        if 0 in self.buffers[load.buffer].shape:
             # An empty array has no nearest element.
             return self.constant(0, load.dtype)
-        if any(self.may_be_outside(load, axis, size) for axis, size in enumerate(shape)):
-            indices = [self._clamped(load, axis, size) for axis, size in enumerate(shape)]
-            text = self._element(load.buffer, indices, shape)
-        else:
-            text = self.element(load.buffer, load.indices)
+        text = self.lvalue(load)
         return text if load.buffer in self.variables else self.from_storage(text, load.dtype)
+
+    def lvalue(self, load: Load) -> str:
+        """Returns the C lvalue of the element that a load reads, or of the nearest one."""
+        shape = self.buffers[load.buffer].shape
+        if any(self.may_be_outside(load, axis, size) for axis, size in enumerate(shape)):
+            indices = [self.clamped(load, axis, size) for axis, size in enumerate(shape)]
+            return self._element(load.buffer, indices, shape)
+        return self.element(load.buffer, load.indices)
 
     def _is_element(self, load: Load) -> bool:
         """Returns whether a load is one of an array, and not of a variable or an empty array."""
         return load.buffer not in self.variables and 0 not in self.buffers[load.buffer].shape
 
-    def _clamped(self, load: Load, axis: int, size: int) -> str:
+    def clamped(self, load: Load, axis: int, size: int) -> str:
+        """Returns an index of a load, moved into its range if it may be outside."""
         index = load.indices[axis]
         if not self.may_be_outside(load, axis, size):
             return self.index(index)
@@ -748,6 +748,28 @@ def _is_call(part: Expr) -> bool:
         case Binary(op="pow"):
             return is_float(part.dtype)
     return False
+
+
+def constant_and_number(extreme: Binary) -> tuple[Const, Expr] | None:
+    """Returns the sides of the minimum or maximum of a constant and another float; else None.
+
+    It is the constant if that is less or greater, else the number, which may be NaN. Of two zeros
+    that is the number, too: the minimum with -0 is none of these.
+    """
+    for side, other in ((extreme.left, extreme.right), (extreme.right, extreme.left)):
+        if isinstance(side, Const) and side.value == side.value:
+            return None if extreme.op == "min" and _is_zero(side, -1) else (side, other)
+    return None
+
+
+def is_maximum_with_0(extreme: Binary) -> bool:
+    """Returns whether an extreme is 0 for -0: 0 is to be added, which leaves other numbers."""
+    return extreme.op == "max" and any(_is_zero(s, 1) for s in (extreme.left, extreme.right))
+
+
+def is_chained(extreme: Binary, variables: Collection[str]) -> bool:
+    """Returns whether the second side is a variable: what a chain waits for goes first."""
+    return isinstance(extreme.right, Load) and extreme.right.buffer in variables
 
 
 def _is_zero(expr: Expr, sign: int) -> bool:

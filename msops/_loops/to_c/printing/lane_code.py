@@ -1,0 +1,363 @@
+"""Innermost loops as explicit vector code: statements on several iterations at once.
+
+    parallel i in 0 .. n {            for (; i + 16 <= n; i += 16) {
+      b[i] = a[i] * 2.0         ->      *(M*)&b[i] = *(const M*)&a[i] * 2.0f;
+    }                                 }
+                                      ... smaller vectors, then one by one ...
+    reduction i in 0 .. n {           V sum_0 = -0.0 - V{}, sum_1 = -0.0 - V{};
+      sum[] = sum[] + a[i] * b[i]     for (; i + 32 <= n; i += 32) {
+    }                           ->      sum_0 = ms_fma(*(const M*)&a[i], *(const M*)&b[i], sum_0);
+                                        sum_1 = ...
+                                      }
+                                      ... one vector, and what is left ...
+                                      sum = sum + ms_all_add(sum_0 + sum_1);
+
+What a condition guards is computed in all lanes, and stored in those where it holds. What is left
+of a long body runs in one vector under a mask. Iterations that read nothing of what the loop stores
+may run twice, which fills the last vector. A reduction has several vectors of each of its
+variables, so that no operation waits for the one before; its order is that of the text, for every
+compiler. A loop that vectors do not print (see `lane_values`) stays a loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from msops._base import processor
+from msops._loops.analysis.affine import affine
+from msops._loops.analysis.updates import Update
+from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.nodes import (
+    Cast,
+    Expr,
+    For,
+    FunctionCall,
+    If,
+    Load,
+    Stmt,
+    Store,
+)
+from msops._loops.ir.operators import is_float
+from msops._loops.ir.ranges import loop_range
+from msops._loops.ir.walk import (
+    declared_in,
+    expressions,
+    has_bounds_of_data,
+    loads_in,
+    own_expressions,
+    statements,
+    stored_in,
+)
+from msops._loops.to_c.facts.work import work
+from msops._loops.to_c.printing.lane_statements import LaneStatements
+from msops._loops.to_c.printing.lane_values import UnprintableError
+from msops._loops.to_c.printing.vector_types import VectorTypes, bytes_of
+from msops._loops.to_c.text import Values, bare, indented
+
+_MOST_VECTORS = 4
+"""Vectors of one variable of a reduction."""
+_MOST_VECTORS_TOGETHER = 8
+"""Vectors of all its variables: half of the registers that every processor has."""
+_LANES_OF_DATA = 8
+"""Iterations at once of a reduction whose length is data: most lanes of more would be off."""
+_LONG = 400
+"""Letters of a body that is printed once more, for the last iterations under a mask, instead of
+once for each smaller vector. A mask touches what may just have been stored, and waits for it."""
+_NEUTRAL = {"add": "-0.0", "mul": "1.0"}
+_NEUTRAL_INTEGER = {"add": "0", "mul": "1", "xor": "0"}
+"""What each lane begins with; for other operations the variable itself."""
+
+
+def in_vectors(
+    loop: For,
+    bounds: tuple[str, str],
+    trips: int | None,
+    values: Values,
+    updates: Mapping[str, Update],
+    rest: Callable[[], list[str]],
+) -> list[str] | None:
+    """Returns the lines of a loop in vectors; None if it stays as it is.
+
+    Args:
+      loop: an innermost loop, parallel or a reduction of variables.
+      bounds: the first iteration and the end, as C.
+      trips: how many iterations it has; None if that is not known.
+      values: the printer of values.
+      updates: by their names, those of the variables that a reduction updates.
+      rest: returns the lines of one iteration.
+    """
+    lanes = 0 if values.check_bounds else _lanes(loop, trips)
+    if not lanes:
+        return None
+    helpers, names = dict(values.helpers), dict(values.names)
+    chooses_calls, has_extremes = values.chooses_calls, values.has_extremes_in_vectors
+    try:
+        lines = _VectorLoop(loop, bounds, trips, values, updates, lanes, rest).lines()
+        # A compiler looks for no vectors here.
+        values.chooses_calls, values.has_extremes_in_vectors = chooses_calls, has_extremes
+        return lines
+    except UnprintableError:
+        values.helpers.clear()
+        values.helpers.update(helpers)
+        return None
+    finally:
+        values.names.update(names)
+
+
+def trips_of(loop: For) -> int | None:
+    """Returns how many iterations a loop runs, if both bounds move alike; else None."""
+    begin, end = affine(loop.begin, ()), affine(loop.end, ())
+    if begin is None or end is None:
+        return None
+    trips = end - begin
+    return None if trips.terms else max(0, trips.constant)
+
+
+def has_halves(loop: For, trips: int | None) -> bool:
+    """Returns whether a vector of a loop is longer than the shortest one."""
+    return _lanes(loop, trips) * _widest(loop) > processor.LEAST_VECTOR_BYTES
+
+
+def _lanes(loop: For, trips: int | None) -> int:
+    """Returns how many iterations run at once; 0 if vectors would not be filled."""
+    widest = _widest(loop)
+    if not widest:
+        return 0
+    lanes = processor.vector_bytes() // widest
+    if loop.kind == "reduction" and has_bounds_of_data(loop):
+        lanes = min(lanes, _LANES_OF_DATA)
+    while trips is not None and lanes > trips:
+        lanes //= 2
+    return lanes if lanes >= _fewest_lanes(loop) else 0
+
+
+def _fewest_lanes(loop: For) -> int:
+    return max(2, processor.LEAST_VECTOR_BYTES // _widest(loop))
+
+
+def _widest(loop: For) -> int:
+    """Returns the most bytes of a value that a loop computes."""
+    parts = (part for stmt in statements(loop.body) for part in _computed(stmt))
+    return max((bytes_of(part.dtype) for part in parts), default=0)
+
+
+def _computed(stmt: Stmt) -> list[Expr]:
+    """Returns the values that a statement computes, outside of indices."""
+    match stmt:
+        case Store(value=whole) | If(condition=whole):
+            return [p for p in expressions(whole) if isinstance(p, Load | Cast) or p is whole]
+    return []
+
+
+class _VectorLoop:
+    """A loop in vectors.
+
+    Args:
+      loop: the loop.
+      bounds: the first iteration and the end, as C.
+      trips: how many iterations it has; None if that is not known.
+      values: the printer of values.
+      updates: those of a reduction, by the names of their variables.
+      lanes: how many iterations run at once.
+      rest: returns the lines of one iteration.
+    """
+
+    def __init__(
+        self,
+        loop: For,
+        bounds: tuple[str, str],
+        trips: int | None,
+        values: Values,
+        updates: Mapping[str, Update],
+        lanes: int,
+        rest: Callable[[], list[str]],
+    ) -> None:
+        self._loop, self._trips, self._values, self._most = loop, trips, values, lanes
+        self._begin, self._end = bounds
+        self._updates, self._rest = updates, rest
+        self._sums = {name: values.names[name] for name in updates}
+        self._name = values.names[loop.var]
+        values.ranges[loop.var] = loop_range(loop, values.ranges)
+
+    def lines(self) -> list[str]:
+        """Returns the lines."""
+        trips, lanes, name = self._trips, self._most, self._name
+        if trips is None or not self._overlaps(trips):
+            return ["{", *indented(self._in_vectors()), "}"]
+        count = -(-trips // lanes)
+        return [
+            "{",
+            f"  int64_t ms_next = {self._begin};",
+            f"  for (int ms_times = 0; ms_times < {count}; ++ms_times, ms_next += {lanes}) {{",
+            f"    const int64_t {name} = ms_times < {count - 1} ? ms_next : {self._end} - {lanes};",
+            *indented(indented(self._body(lanes))),
+            "  }",
+            "}",
+        ]
+
+    def _in_vectors(self) -> list[str]:
+        """Returns loops over groups of vectors and vectors, and what is left."""
+        name, lanes, left = self._name, self._most, self._trips
+        count = self._vectors()
+        lines = [
+            f"{self._types(lanes).of(self._dtype(sum_))} {self._part(sum_, lanes, k)} = "
+            f"{self._first(sum_)};"
+            for sum_ in self._updates
+            for k in range(count)
+        ]
+        lines += [f"const int64_t ms_last = {self._end};", f"int64_t {name} = {self._begin};"]
+        for together in sorted({count, 1}, reverse=True):
+            size = together * lanes
+            if left is None or left >= size:
+                body = [line for k in range(together) for line in self._numbered(k)]
+                lines += [self._repeated(size, left), *indented(body), "}"]
+            left = None if left is None else left % size
+        for sum_ in self._updates:
+            first, *others = (self._part(sum_, lanes, k) for k in range(count))
+            lines += [f"{first} = {self._joined(sum_, lanes, first, other)};" for other in others]
+        if left != 0:
+            is_long = self._is_long(self._body(lanes)) and not self._is_once(left)
+            if is_long or has_bounds_of_data(self._loop):
+                lines += [f"if ({name} < ms_last) {{", *indented(self._masked()), "}"]
+            else:
+                more, lanes = self._in_halves(left)
+                lines += more
+        return lines + [self._total(sum_, lanes) for sum_ in self._updates]
+
+    def _repeated(self, size: int, left: int | None) -> str:
+        """Returns the head of a loop; a compiler may write out what it knows the number of."""
+        name = self._name
+        if left is None:
+            return f"for (; {name} + {size} <= ms_last; {name} += {size}) {{"
+        times = f"int ms_times = 0; ms_times < {left // size}; ++ms_times"
+        return f"for ({times}, {name} += {size}) {{"
+
+    def _in_halves(self, left: int | None) -> tuple[list[str], int]:
+        """Returns the remaining iterations in smaller vectors and one by one, and the last size."""
+        name, lanes, lines = self._name, self._most, []
+        while lanes // 2 >= _fewest_lanes(self._loop) and (left is None or left):
+            lanes //= 2
+            for sum_ in self._updates:
+                whole = self._part(sum_, 2 * lanes)
+                halves = self._types(2 * lanes).halves(whole, self._dtype(sum_))
+                kind, own = self._types(lanes).of(self._dtype(sum_)), self._part(sum_, lanes)
+                lines.append(f"{kind} {own} = {self._joined(sum_, lanes, *halves)};")
+            if left is None:
+                body = [*self._body(lanes), f"{name} += {lanes};"]
+                lines += [f"if ({name} + {lanes} <= ms_last) {{", *indented(body), "}"]
+            elif left >= lanes:
+                lines += ["{", *indented(self._body(lanes)), "}", f"{name} += {lanes};"]
+                left -= lanes
+        if left != 0:
+            lines += [f"for (; {name} < ms_last; ++{name}) {{", *indented(self._rest()), "}"]
+        return lines, lanes
+
+    def _is_once(self, left: int | None) -> bool:
+        """Returns whether the remaining iterations are one smaller vector, or one by one."""
+        fewest = _fewest_lanes(self._loop)
+        return left is not None and (left < fewest or left.bit_count() == 1)
+
+    @staticmethod
+    def _is_long(body: list[str]) -> bool:
+        """Returns whether a body is too long to be printed again for vectors of other sizes."""
+        return sum(map(len, body)) > _LONG
+
+    def _vectors(self) -> int:
+        """Returns the number of vectors of each variable; 1 of a parallel loop."""
+        if not self._updates or has_bounds_of_data(self._loop):
+            return 1
+        parts = [
+            part
+            for stmt in statements(self._loop.body)
+            for own in own_expressions(stmt)
+            for part in expressions(own)
+        ]
+        calls = [part for part in parts if isinstance(part, FunctionCall)]
+        most = _MOST_VECTORS_TOGETHER / len(self._updates)
+        if not all(FUNCTIONS[call.function].is_instruction for call in calls):
+            # Such a function takes longer than the operation.
+            most = 1
+        if self._trips is not None:
+            most = min(most, self._trips // self._most)
+        count = _MOST_VECTORS
+        while count > max(1, most):
+            count //= 2
+        return count
+
+    def _overlaps(self, trips: int) -> bool:
+        """Returns whether the last vector has some of the iterations before it again.
+
+        What reads an element soon after would wait for two stores, which a copy is not worth.
+        """
+        body = self._loop.body
+        changed = stored_in(body) - declared_in(body)
+        is_apart = changed.isdisjoint(load.buffer for load in loads_in(body))
+        # A single iteration takes no longer alone.
+        is_worth = trips % self._most > 1 and bool(work(statements(body)))
+        return is_worth and not self._updates and is_apart
+
+    def _numbered(self, number: int) -> list[str]:
+        """Returns the iterations of a vector of a group."""
+        body = self._body(self._most, number)
+        if not number:
+            return body
+        first = f"const int64_t {self._name}_{number} = {self._name} + {number * self._most};"
+        return ["{", *indented([first, *body]), "}"]
+
+    def _body(self, lanes: int, number: int = 0) -> list[str]:
+        """Returns an iteration in all lanes, which goes to some part of each variable."""
+        values, loop = self._values, self._loop
+        values.names[loop.var] = f"{self._name}_{number}" if number else self._name
+        for name in self._updates:
+            values.names[name] = self._part(name, lanes, number)
+        lines = LaneStatements(values, loop, lanes, self._updates).lines()
+        values.names[loop.var] = self._name
+        values.names.update(self._sums)
+        return lines
+
+    def _masked(self) -> list[str]:
+        """Returns the last iterations, in lanes some of which are off."""
+        values, loop, lanes = self._values, self._loop, self._most
+        least, most = values.ranges[loop.var]
+        values.ranges[loop.var] = (least, most + lanes - 1)
+        for name in self._updates:
+            values.names[name] = self._part(name, lanes)
+        body = LaneStatements(values, loop, lanes, self._updates)
+        kind, numbers = body.lanes.types.mask(4), ", ".join(map(str, range(lanes)))
+        test = f"(int32_t)(ms_last - {self._name}) > {kind}{{{numbers}}}"
+        body.lanes.has_more = True
+        with body.lanes.where("ms_left", 4):
+            lines = [f"const {kind} ms_left = {test};", *body.lines()]
+        values.names.update(self._sums)
+        values.ranges[loop.var] = (least, most)
+        return lines
+
+    # Variables of a reduction.
+
+    def _types(self, lanes: int) -> VectorTypes:
+        return VectorTypes(self._values, lanes)
+
+    def _part(self, name: str, lanes: int, number: int = 0) -> str:
+        size = "" if lanes == self._most else f"_of_{lanes}"
+        return f"ms_{self._sums[name]}{size}_{number}"
+
+    def _dtype(self, name: str) -> str:
+        return self._updates[name].target.dtype
+
+    def _op(self, name: str) -> str:
+        return self._updates[name].op
+
+    def _first(self, name: str) -> str:
+        neutral = _NEUTRAL if is_float(self._dtype(name)) else _NEUTRAL_INTEGER
+        first = neutral.get(self._op(name), self._sums[name])
+        return bare(self._types(self._most).everywhere(first, self._dtype(name)))
+
+    def _joined(self, name: str, lanes: int, one: str, other: str) -> str:
+        return self._types(lanes).joined(self._op(name), self._dtype(name), one, other)
+
+    def _total(self, name: str, lanes: int) -> str:
+        """Returns what adds all lanes to a variable."""
+        own, types = self._sums[name], self._types(lanes)
+        total = f"{types.total(self._op(name), self._dtype(name))}({self._part(name, lanes)})"
+        joined = types.joined_numbers(self._op(name), self._dtype(name), own, total)
+        return f"{own} = {joined};"

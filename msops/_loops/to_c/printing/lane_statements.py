@@ -1,0 +1,255 @@
+"""Statements of an innermost loop in the lanes of vectors.
+
+    if (a[i] > 0.0) {                 const ms_vector_int32_t_16 ms_on_1 = a > 0.0f;
+      b[i] = a[i]               ->    ms_put_f32_16(&b[i], a, ms_on_1);
+    }                                                          where a is *(const M*)&a[i]
+
+What a condition guards is computed in all lanes, and stored in those where it holds. Elements that
+data picks are stored lane by lane. What was stored is not loaded again: after a store under a mask,
+a load waits until memory has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from msops._loops.analysis.updates import Update, sum_of
+from msops._loops.ir.nodes import Binary, Expr, For, If, Load, Local, Stmt, Store
+from msops._loops.ir.operators import is_float
+from msops._loops.ir.walk import declared_in, loads, loads_in, stored_in
+from msops._loops.to_c.printing.lane_values import LaneValues, UnprintableError
+from msops._loops.to_c.printing.vector_types import bytes_of
+from msops._loops.to_c.text import Values, bare, indented
+from msops._loops.to_c.text.syntax import ROUNDED
+
+
+class LaneStatements:
+    """Prints the body of a loop for all lanes.
+
+    Attributes:
+      lanes: prints its expressions.
+    """
+
+    def __init__(
+        self, values: Values, loop: For, lanes: int, updates: Mapping[str, Update]
+    ) -> None:
+        self._values = values
+        self._loop = loop
+        self.lanes = LaneValues(values, loop, lanes, updates)
+        self._own = declared_in(loop.body)
+        self._updates = updates
+        self._loaded = {(load.buffer, load.indices) for load in loads_in(loop.body)}
+        self._conditions_around: dict[str, int] = {}
+        self._conditions = self._kept = 0
+
+    def lines(self) -> list[str]:
+        """Returns the lines."""
+        return self._block(self._loop.body)
+
+    def _block(self, body: tuple[Stmt, ...]) -> list[str]:
+        before, lines = dict(self.lanes.stored), []
+        for number, stmt in enumerate(body):
+            lines += self._statement(stmt, body[number + 1 :])
+        after = self.lanes.stored
+        self.lanes.stored = {at: name for at, name in before.items() if after.get(at) == name}
+        return lines
+
+    def _statement(self, stmt: Stmt, following: tuple[Stmt, ...]) -> list[str]:
+        match stmt:
+            case Store(buffer=name) if name in self._updates:
+                return [self._updated(stmt)]
+            case Store(buffer=name) if name in self._own:
+                return [self._assigned(stmt)]
+            case Store():
+                return self._stored(stmt, following)
+            case If():
+                return self._branch(stmt)
+            case Local(buffer=buffer) if not buffer.shape:
+                self._values.declare(buffer)
+                self._conditions_around[buffer.name] = self.lanes.conditions
+                kind = self.lanes.types.of_own(buffer.dtype)
+                lines = [f"{kind} {self._values.names[buffer.name]} = {{}};"]
+                return ["{", *indented([*lines, *self._block(stmt.body)]), "}"]
+        raise UnprintableError
+
+    def _updated(self, store: Store) -> str:
+        """Returns the update of a variable; products are added in one rounding."""
+        update = sum_of(store)
+        assert update is not None
+        name, types = self._values.names[store.buffer], self.lanes.types
+        dtype, total = update.target.dtype, self._values.names[store.buffer]
+        if update.op == "add" and not is_float(dtype):
+            unsigned, sign = types.unsigned(dtype), "-" if update.is_negated else "+"
+            term = self.lanes.value(update.term)
+            total = f"({types.of(dtype)})(({unsigned}){total} {sign} ({unsigned}){term})"
+        elif update.op == "add":
+            total = self._summed(update)
+        else:
+            total = types.joined(update.op, dtype, total, self.lanes.value(update.term))
+        on = self.lanes.on(bytes_of(dtype))
+        return f"{name} = {on} ? {total} : {name};" if on else f"{name} = {bare(total)};"
+
+    def _summed(self, update: Update) -> str:
+        """Returns the sum of an element or variable and a term."""
+        total, dtype = self.lanes.value(update.target), update.target.dtype
+        for is_negated, part in _addends(update.term, update.is_negated):
+            match part:
+                case Binary(op="mul", left=left, right=right):
+                    one, other = self.lanes.value(left), self.lanes.value(right)
+                    one = f"-{one}" if is_negated else bare(one)
+                    total = f"{self.lanes.types.fused(dtype)}({one}, {bare(other)}, {bare(total)})"
+                case _:
+                    sign = "-" if is_negated else "+"
+                    total = f"({total} {sign} {self.lanes.value(part)})"
+        return total
+
+    def _assigned(self, store: Store) -> str:
+        """Returns the assignment of a local variable."""
+        name, types = self._values.names[store.buffer], self.lanes.types
+        dtype = self._values.buffers[store.buffer].dtype
+        width = types.bool_bytes if dtype == "bool" else bytes_of(dtype)
+        if dtype == "bool":
+            value = self.lanes.condition(store.value, width)
+        else:
+            value = self.lanes.value(store.value)
+        # Nothing reads a variable outside of the conditions around it. An index stays in range.
+        first = self._conditions_around.get(store.buffer, 0) if is_float(dtype) else 0
+        on = self.lanes.on(width, first)
+        return f"{name} = {on} ? {value} : {name};" if on else f"{name} = {bare(value)};"
+
+    def _stored(self, store: Store, following: tuple[Stmt, ...]) -> list[str]:
+        """Returns a store: of a vector of neighbours, or lane by lane in order."""
+        dtype = self._values.buffers[store.buffer].dtype
+        types, shape = self.lanes.types, self._values.buffers[store.buffer].shape
+        if 0 in shape:
+            return []
+        if self.lanes.step(store) not in (None, 1):
+            raise UnprintableError
+        if isinstance(store.value, Load) and not self.lanes.moves_together(store, store.value):
+            # Nothing but a copy of elements one by one.
+            raise UnprintableError
+        if dtype == "bool":
+            value = f"({types.of(dtype)})({self.lanes.condition(store.value, 1)} & 1)"
+        elif dtype in ROUNDED:
+            value, dtype = self.lanes.in_storage(store.value), "uint16"
+        else:
+            update = sum_of(store) if self._loop.kind == "reduction" and is_float(dtype) else None
+            value = (
+                self._summed(update)
+                if update is not None and update.op == "add"
+                else self.lanes.value(store.value)
+            )
+        self._forget(store.buffer)
+        on = self.lanes.on(bytes_of(dtype))
+        if not self.lanes.is_contiguous(store):
+            return self._scattered(store, dtype, value, on)
+        element = self._values.element(store.buffer, store.indices)
+        if dtype == "uint16":
+            element = f"*(uint16_t*)&{element}"
+        # What moves with the lanes is in range.
+        tests = " && ".join(self._inside(store))
+        test = f"if ({tests}) " if tests else ""
+        lines = []
+        if not tests and dtype != "uint16" and self._is_loaded(store):
+            self._kept += 1
+            name = f"ms_stored_{self._kept}"
+            lines.append(f"const {types.of(dtype)} {name} = {bare(value)};")
+            self.lanes.stored[store.buffer, store.indices] = value = name
+            if _is_replaced(store, following):
+                return lines
+        if on:
+            return [*lines, f"{test}{types.put(dtype)}(&{element}, {bare(value)}, {bare(on)});"]
+        return [*lines, f"{test}*({types.in_memory(dtype)}*)&{element} = {bare(value)};"]
+
+    def _is_loaded(self, store: Store) -> bool:
+        """Returns whether the body loads what a store stores, from indices that do not change."""
+        at = store.buffer, store.indices
+        return at in self._loaded and not any(map(loads, store.indices))
+
+    def _forget(self, buffer: str) -> None:
+        """Forgets what elements of a buffer hold."""
+        stored = self.lanes.stored
+        self.lanes.stored = {at: name for at, name in stored.items() if at[0] != buffer}
+
+    def _scattered(self, store: Store, dtype: str, value: str, on: str) -> list[str]:
+        """Returns a loop that stores each lane of a vector of a dtype."""
+        with self.lanes.by_lane(self.lanes.own_in(store.indices)):
+            element = self._values.element(store.buffer, store.indices)
+            tests = list(self._inside(store))
+        if self._values.buffers[store.buffer].dtype in ROUNDED:
+            element = f"*(uint16_t*)&{element}"
+        lines = [f"const {self.lanes.types.of(dtype)} ms_new = {bare(value)};"]
+        if on:
+            mask = self.lanes.types.mask(bytes_of(dtype))
+            lines.append(f"const {mask} ms_stored = {bare(on)};")
+            tests.insert(0, "ms_stored[ms_lane]")
+        test = f"if ({' && '.join(tests)}) " if tests else ""
+        lines += [
+            f"#pragma GCC unroll {self.lanes.types.lanes}",
+            f"for (int ms_lane = 0; ms_lane < {self.lanes.types.lanes}; ++ms_lane)",
+            f"  {test}{element} = ms_new[ms_lane];",
+        ]
+        return ["{", *indented(lines), "}"]
+
+    def _inside(self, store: Store) -> Iterator[str]:
+        """Yields the tests of the indices of a store that may be out of range."""
+        for axis, size in enumerate(self._values.buffers[store.buffer].shape):
+            if self._values.may_be_outside(store, axis, size):
+                yield f"(uint64_t)({self._values.index(store.indices[axis])}) < {size}"
+
+    def _branch(self, branch: If) -> list[str]:
+        """Returns both branches, each for the lanes where it is chosen."""
+        if self.lanes.is_uniform(branch.condition):
+            lines = [f"if ({bare(self._values.value(branch.condition))}) {{"]
+            lines += indented(self._block(branch.then))
+            if branch.otherwise:
+                lines += ["} else {", *indented(self._block(branch.otherwise))]
+            return [*lines, "}"]
+        if _swaps(branch):
+            # A compiler makes a minimum and a maximum of it, which a median filter gains 1.3 by.
+            raise UnprintableError
+        width = self.lanes.width(branch.condition)
+        self._conditions += 1
+        name = f"ms_on_{self._conditions}"
+        kind = self.lanes.types.mask(width)
+        condition = self.lanes.condition(branch.condition, width)
+        lines = [f"const {kind} {name} = {bare(condition)};"]
+        with self.lanes.where(name, width):
+            lines += self._block(branch.then)
+        with self.lanes.where(f"(~{name})", width):
+            lines += self._block(branch.otherwise)
+        return ["{", *indented(lines), "}"]
+
+
+def _is_replaced(store: Store, following: tuple[Stmt, ...]) -> bool:
+    """Returns whether one of the next statements stores the same elements.
+
+    Those before it load nothing else of the buffer.
+    """
+    for stmt in following:
+        if not isinstance(stmt, Store):
+            return False
+        read = [load for part in (*stmt.indices, stmt.value) for load in loads(part)]
+        if any(load.buffer == store.buffer and load.indices != store.indices for load in read):
+            return False
+        if stmt.buffer == store.buffer:
+            return stmt.indices == store.indices
+    return False
+
+
+def _swaps(branch: If) -> bool:
+    """Returns whether a branch assigns both variables that its condition compares."""
+    match branch.condition:
+        case Binary(op="lt" | "gt", left=Load() as one, right=Load() as other):
+            return {one.buffer, other.buffer} <= stored_in(branch.then)
+    return False
+
+
+def _addends(term: Expr, is_negated: bool) -> Iterator[tuple[bool, Expr]]:
+    """Yields the parts of a sum, each with whether it is subtracted."""
+    match term:
+        case Binary(op="add" | "sub" as op, left=left, right=right):
+            yield from _addends(left, is_negated)
+            yield from _addends(right, is_negated != (op == "sub"))
+        case _:
+            yield is_negated, term
