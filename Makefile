@@ -33,8 +33,8 @@ export PIP_ROOT_USER_ACTION := ignore
 # Two installations into one environment would disturb each other.
 .NOTPARALLEL:
 
-# Each process needs a few GB.
-IN_PARALLEL := --numprocesses auto --maxprocesses 4 --dist worksteal
+# One process more than cores, as tests wait for processes of theirs; each needs a few GB.
+IN_PARALLEL := --numprocesses $(shell expr $$(nproc) + 1) --maxprocesses 4 --dist worksteal
 
 .PHONY: help setup demo test test-all test-latest bench docs notebooks wheels lint format gpu clean FORCE
 
