@@ -40,10 +40,10 @@ from msops.ops import kernel as as_python
 
 OUTSIDE = {"INF": math.inf, "NAN": math.nan}
 """Constants from outside the programs."""
-TOGETHER = 50
+TOGETHER = 25
 """Programs that are compiled together."""
-VALUES = [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(180)]
-GRADIENTS = [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(50)]
+VALUES = [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(360)]
+GRADIENTS = [pytest.param(n, marks=pytest.mark.slow if n else ()) for n in range(100)]
 STEP = 1e-6
 
 Results = Sequence[np.ndarray]
