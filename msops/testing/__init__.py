@@ -16,6 +16,7 @@ trials.py           the op on these, and what came of it
 repeats.py          results that repeat where inputs do
 orders.py           results that follow the order of inputs
 lone_places.py      one place that has another result than all others
+corners.py          the first and the last place, and what they depend on
 symbols.py          whose functions a library uses
 transformations.py  shapes; jit, threads, vmap and sharding against plain calls
 forms.py            XLA's operations and C of a loop kernel
@@ -23,6 +24,7 @@ form_runs.py        its runs in either form, and gradients
 gradients.py        gradients against finite differences, under jit and vmap
 finite_differences.py  how far a derivative lies from them
 gradient_points.py  where they are compared
+long_gradients.py   gradients of many elements
 cotangents.py       rules at cotangents of 0, of any size, and NaN
 sanitizers.py       builds of the source with the sanitizers
 tolerances.py       how far results may lie apart

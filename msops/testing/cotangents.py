@@ -15,7 +15,7 @@ import numpy as np
 
 from msops.testing.finite_differences import floats_of
 from msops.testing.subject import Subject
-from msops.testing.tolerances import close
+from msops.testing.tolerances import close, largest
 
 Arrays: TypeAlias = list[np.ndarray]
 
@@ -100,7 +100,7 @@ def _unlike(
         counts = np.isfinite(slope) & ((slope != 0) | np.isfinite(right))
         if name == _LARGE:  # what overflows on the way says nothing of the rule
             counts &= np.isfinite(gradient)
-        apart = counts & ~close(right, gradient, _largest(slope))
+        apart = counts & ~close(right, gradient, largest(slope))
         elements = np.flatnonzero(apart)
         if elements.size:
             first = np.unravel_index(elements[0], right.shape)
@@ -109,8 +109,3 @@ def _unlike(
                 f"are not linear, the first [{', '.join(str(int(i)) for i in first)}]: "
                 f"{gradient[first]:g} instead of {right[first]:g}"
             )
-
-
-def _largest(array: np.ndarray) -> float:
-    sizes = np.abs(array[np.isfinite(array)]).astype(np.float64)
-    return float(sizes.max(initial=0))

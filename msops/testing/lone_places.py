@@ -32,17 +32,10 @@ def one_alone(subject: Subject, cases: Sequence[Case], is_safe: bool) -> list[st
     lines = []
     for places in cases[0].ordered if cases else ():
         own = [case for case in cases if not case.more and places in case.ordered]
-        if _are_single(places):
+        if places.is_single:
             case = max(own, key=lambda case: case.size)
             lines += _alone_in(subject, places, case, is_safe)
     return lines
-
-
-def _are_single(places: Reordering) -> bool:
-    """Returns whether each result has one axis of places, and no input has several."""
-    return not places.extent or (
-        set(map(len, places.axes_of_results)) == {1} and max(map(len, places.axes)) == 1
-    )
 
 
 def _alone_in(subject: Subject, places: Reordering, case: Case, is_safe: bool) -> list[str]:

@@ -11,11 +11,10 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
-import jax.numpy as jnp
 import numpy as np
 
 from msops.testing.subject import Subject
-from msops.testing.tolerances import close
+from msops.testing.tolerances import close, largest
 from msops.testing.trials import Arrays, Trial, results_of
 
 Axes: TypeAlias = tuple[tuple[int, ...], ...]
@@ -44,27 +43,42 @@ class Reordering:
     def __str__(self) -> str:
         return f"the axis of {self.extent}" if self.extent else "all elements"
 
-    def inputs(self, flat: Arrays, seed: int = 0, more: int = 0) -> Arrays:
-        """Returns inputs in another order; they have so many more axes than those given."""
-        return self._ordered(flat, self.axes, seed, more)
+    @property
+    def is_single(self) -> bool:
+        """Whether each result has one axis of places, and no input has several."""
+        return not self.extent or (
+            set(map(len, self.axes_of_results)) == {1} and max(map(len, self.axes)) == 1
+        )
+
+    def inputs(self, flat: Arrays, seed: int = 0, more: int = 0, kept: int | None = None) -> Arrays:
+        """Returns inputs in another order, but for one place that keeps its own.
+
+        They have so many more axes than those given.
+        """
+        return self._ordered(flat, self.axes, seed, more, kept)
 
     def results(self, results: Arrays, seed: int = 0, more: int = 0) -> Arrays:
         """Returns results in the same order."""
         return self._ordered(results, self.axes_of_results, seed, more)
 
-    def _ordered(self, arrays: Arrays, axes: Axes, seed: int, more: int) -> Arrays:
+    def _ordered(
+        self, arrays: Arrays, axes: Axes, seed: int, more: int, kept: int | None = None
+    ) -> Arrays:
         if not self.extent:
             return tuple(a.reshape(-1)[_order(a.size, seed)].reshape(a.shape) for a in arrays)
         ordered = []
         for array, own in zip(arrays, axes, strict=True):
             for axis in own:
-                order = _order(array.shape[axis + more], seed)
+                order = _order(array.shape[axis + more], seed, kept)
                 array = array.take(order, axis + more)
             ordered.append(array)
         return tuple(ordered)
 
 
-def _order(count: int, seed: int) -> np.ndarray:
+def _order(count: int, seed: int, kept: int | None = None) -> np.ndarray:
+    if kept is not None:
+        rest = np.delete(np.arange(count), kept)
+        return np.insert(rest[_order(count - 1, seed)], kept % count, kept % count)
     order = np.random.default_rng(seed).permutation(count)
     return np.roll(order, 1) if (order == np.arange(count)).all() else order
 
@@ -175,7 +189,7 @@ def _unlike(places: Reordering, cases: Sequence[Case]) -> list[str]:
     given, *others = (case for case in cases if places in case.ordered)
     lines = []
     for index, result in enumerate(given.results):
-        scale = _largest(result)
+        scale = largest(result)
         moves, stays = (holds(given, places, index, scale) for holds in (Case.moves, Case.stays))
         # A constant result follows no order and every order.
         has_places = not places.extent or places.axes_of_results[index]
@@ -192,11 +206,3 @@ def _unlike(places: Reordering, cases: Sequence[Case]) -> list[str]:
                 for case in unlike
             ]
     return lines
-
-
-def _largest(array: np.ndarray) -> float:
-    """Returns the largest magnitude of finite floats; 0 for others."""
-    if not jnp.issubdtype(array.dtype, jnp.inexact):
-        return 0.0
-    sizes = np.abs(array.astype(np.complex128))
-    return float(sizes[np.isfinite(sizes)].max(initial=0))

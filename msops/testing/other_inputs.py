@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import jax.numpy as jnp
 import numpy as np
+
+# How many extents are made long, and which part of the length that is wanted will do.
+_STRETCHED, _SHORTEST = 3, 16
 
 
 def resized(array: np.ndarray, change: Mapping[int, int]) -> np.ndarray:
@@ -63,6 +66,29 @@ def grown(flat: Sequence[np.ndarray], least: int, most: int) -> tuple[np.ndarray
         larger = tuple(resized(array, {n: factor * n + 1 for n in extents}) for array in flat)
     count = max((array.size for array in larger), default=0)
     return larger if factor > 1 and count < most else None
+
+
+def stretched(
+    flat: Sequence[np.ndarray], least: int, fits: Callable[[tuple[np.ndarray, ...]], bool]
+) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
+    """Yields per extent arrays in which it alone is long, so that one has so many elements.
+
+    Or a half, or a quarter of that, and so on, until they fit.
+    """
+    extents = sorted({n for array in flat if array.size for n in array.shape if n > 1})
+    for extent in extents[:_STRETCHED]:
+        wanted = least
+        while wanted >= least // _SHORTEST:
+            larger = tuple(flat)
+            factor = 1
+            while max(array.size for array in larger) < wanted:
+                factor *= 2
+                change = {extent: factor * extent + 1}
+                larger = tuple(resized(array, change) for array in flat)
+            if factor > 1 and fits(larger):
+                yield f"{extent} -> {factor * extent + 1}", larger
+                break
+            wanted //= 2
 
 
 def with_other_ranks(

@@ -11,10 +11,17 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from msops.testing.corners import changed_corners
 from msops.testing.guarded import HangError
 from msops.testing.lone_places import one_alone
 from msops.testing.orders import is_of_elements, ordered_cases, out_of_order
-from msops.testing.other_inputs import enlarged, grown, is_real, resized, with_other_ranks
+from msops.testing.other_inputs import (
+    enlarged,
+    is_real,
+    resized,
+    stretched,
+    with_other_ranks,
+)
 from msops.testing.repeats import unrepeated
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
@@ -29,8 +36,9 @@ _OTHER_DTYPES = ("float16", "float64")
 _FLOATS, _INTEGERS = ("float32", "float64", "float16"), ("int32", "int64")
 # Elements of an array: more than 16 bits count, and what is too many to look at.
 _LARGE, _LARGEST = 100_000, 10_000_000
-# More elements than kernels handle at a time, and few enough to be called often.
-_MANY, _MOST = 1000, 20_000
+# More elements along one axis than kernels handle at a time, and few enough to be called often. Of
+# longer sums, rounding hides what is missing.
+_MANY, _MOST = (1000, 8192), 40_000
 _NOT_TRIED = "a handler of XLA could end this process"
 
 
@@ -67,7 +75,12 @@ def _special_places(subject: Subject, trials: list[Trial], is_safe: bool) -> lis
     """Reports where results depend on the place or the number of inputs, but not everywhere."""
     cases = ordered_cases(subject, trials, is_safe)
     faults = unrepeated(subject, trials, is_of_elements(cases))
-    return faults or out_of_order(cases) or one_alone(subject, cases, is_safe)
+    return (
+        faults
+        or out_of_order(cases)
+        or one_alone(subject, cases, is_safe)
+        or changed_corners(subject, cases, is_safe)
+    )
 
 
 def check_values(subject: Subject, is_safe: bool) -> Finding:
@@ -185,9 +198,8 @@ def _resized(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
         }
     for name, change in changes.items() if extents else ():
         yield name, tuple(resized(array, change) for array in subject.flat)
-    many = grown(subject.flat, _MANY, _MOST)
-    if many is not None and _results_fit(subject, many, _LARGE):
-        yield "many elements", many
+    for least in _MANY:
+        yield from stretched(subject.flat, least, lambda flat: _results_fit(subject, flat, _MOST))
 
 
 def _enlarged(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:

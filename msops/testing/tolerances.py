@@ -57,6 +57,14 @@ def close(
     return np.isclose(right, left, rtol=part, atol=part * scale, equal_nan=True)
 
 
+def largest(array: np.ndarray) -> float:
+    """Returns the largest magnitude of finite floats; 0 for others."""
+    if not jnp.issubdtype(array.dtype, jnp.inexact):
+        return 0.0
+    sizes = np.abs(array.astype(np.complex128))
+    return float(sizes[np.isfinite(sizes)].max(initial=0))
+
+
 def far_apart_as_numbers(left: np.ndarray, right: np.ndarray) -> np.ndarray:
     """Returns which results of equal whole numbers in two dtypes differ by more than a cut.
 

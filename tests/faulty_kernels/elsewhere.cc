@@ -225,6 +225,34 @@ KERNEL(SumsFirst256) {
   return 0;
 }
 
+KERNEL(RestartsItsSum) {  // a running sum, of blocks of 256
+  ARRAYS;
+  for (int64_t i = 0; i < n; ++i) y[i] = i % 256 == 0 ? x[i] : y[i - 1] + x[i];
+  return 0;
+}
+
+KERNEL(ReversesBlocks) {
+  ARRAYS;
+  if (ndims[0] != 1) return 2;
+  for (int64_t begin = 0; begin < n; begin += 128) {
+    const int64_t end = n - begin < 128 ? n : begin + 128;
+    for (int64_t i = begin; i < end; ++i) y[i] = x[begin + end - 1 - i];
+  }
+  return 0;
+}
+
+KERNEL(SubtractsMeansOf96) {  // of rows, whose other elements it forgets
+  ARRAYS;
+  const int64_t width = ndims[0] > 0 ? shapes[0][ndims[0] - 1] : 1;
+  const int64_t most = width < 96 ? width : 96;
+  for (int64_t row = 0; width > 0 && row < n; row += width) {
+    float sum = 0;
+    for (int64_t j = 0; j < most; ++j) sum += x[row + j];
+    for (int64_t j = 0; j < width; ++j) y[row + j] = x[row + j] - sum / static_cast<float>(most);
+  }
+  return 0;
+}
+
 KERNEL(SumsRowsOfWideOnes) {  // rows beyond the number of columns are 0
   ARRAYS;
   if (ndims[0] != 2) return 3;
@@ -294,6 +322,15 @@ KERNEL(HealthyFirst) {  // the first element is the start of a series
 KERNEL(HealthyDifference) {  // the last has no neighbour
   ARRAYS;
   for (int64_t i = 0; i < n; ++i) y[i] = i + 1 < n ? x[i + 1] - x[i] : 0;
+  return 0;
+}
+
+KERNEL(HealthyWindow) {  // a running sum of the last 16, and as many as there are
+  ARRAYS;
+  for (int64_t i = 0; i < n; ++i) {
+    y[i] = 0;
+    for (int64_t j = i < 16 ? 0 : i - 15; j <= i; ++j) y[i] += x[j];
+  }
   return 0;
 }
 
