@@ -58,6 +58,19 @@ def python(kind: str, by: str, function: Any, *args: np.ndarray, **options: Any)
     return Case(kind, by, lambda: Custom(function, shape, dtype, **options), args or (LINE,))
 
 
+def only(
+    condition: Callable[[np.ndarray], bool], function: Callable[..., Any]
+) -> Callable[..., Any]:
+    """Returns a function that refuses inputs of which a condition does not hold."""
+
+    def checked(x: np.ndarray, *others: np.ndarray) -> np.ndarray:
+        if not condition(x):
+            raise ValueError(f"cannot take {x.dtype}{x.shape}")
+        return function(x, *others)
+
+    return checked
+
+
 def cube(kind: str, slope: Callable[[Any], Any]) -> Case:
     """Returns the case of x**3 with a rule for its gradient."""
     rule = lambda x, out, dout: (slope(x) * dout,)  # noqa: E731
@@ -107,19 +120,6 @@ def wrong_at_last(x: np.ndarray) -> np.ndarray:
     return y
 
 
-def only(
-    condition: Callable[[np.ndarray], bool], function: Callable[..., Any]
-) -> Callable[..., Any]:
-    """Returns a function that refuses inputs of which a condition does not hold."""
-
-    def checked(x: np.ndarray, *others: np.ndarray) -> np.ndarray:
-        if not condition(x):
-            raise ValueError(f"cannot take {x.dtype}{x.shape}")
-        return function(x, *others)
-
-    return checked
-
-
 def of_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns JAX's own gradient of a function, as a rule."""
     return lambda *a: jax.vjp(function, *a[:-2])[1](a[-1])
@@ -133,6 +133,13 @@ GRADIENTS = (
     cube("a gradient wrong for 0", lambda x: 3 * x**3 / x),
     cube("a gradient wrong for size 1", lambda x: 3 * x**2 * (x.size != 1)),
     cube("a gradient wrong above 64 elements", lambda x: 3 * x**2 * (x.size <= 64)),
+    cube("a gradient wrong above 1,000 elements", lambda x: 3 * x**2 * (x.size <= 1000)),
+    python(
+        "a gradient wrong at the last of many elements",
+        "gradient",
+        only(lambda x: x.dtype == np.float32, np.square),
+        bprop=lambda x, out, dout: (2 * x * dout * (jnp.arange(x.size) < 5000).reshape(x.shape),),
+    ),
     cube("a gradient wrong for another rank", lambda x: 3 * x**2 * (x.ndim == 1)),
     cube("a gradient wrong at second order", lambda x: 3 * x * jax.lax.stop_gradient(x)),
     cube("a gradient in NumPy", lambda x: 3 * np.asarray(x) ** 2),
@@ -188,6 +195,9 @@ SIZES = (
     library("a rest that is wrong, none as given", "sizes", "WrongRest", EIGHT),
     library("wrong for one size", "sizes", "WrongForSixteen"),
     library("wrong for three axes", "sizes", "ReversesThreeAxes"),
+    library("a running sum that starts anew", "sizes", "RestartsItsSum"),
+    library("an order of blocks", "sizes", "ReversesBlocks"),
+    library("a mean of some", "sizes", "SubtractsMeansOf96", TABLE),
     library("a sum of some", "sizes", "SumsFirst256", shape=lambda x: (1,)),
     library(
         "wrong for more rows than columns",
@@ -216,6 +226,7 @@ RIGHT = (
     handler("a handler of XLA", "", "HealthyRows", TABLE),
     library("a first element that is meant", "", "HealthyFirst"),
     library("a border without a neighbour", "", "HealthyDifference"),
+    library("a window of 16", "", "HealthyWindow"),
     library("a weight for each place", "", "HealthyWeights"),
     python("an outer product", "", np.outer, LINE, LINE, shape=lambda x, y: (x[0], y[0])),
     python("centred", "", lambda x: x - x.mean(dtype=x.dtype) if x.size else x),

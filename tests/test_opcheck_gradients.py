@@ -50,6 +50,7 @@ WRONG = {
     "zero": lambda x: 3 * x**3 / x,
     "size 1": lambda x: 3 * x**2 * (x.size != 1),
     "257 elements": lambda x: 3 * x**2 * (x.size < 65),
+    "4 -> 8193": lambda x: 3 * x**2 * (x.size < 1000),
     "rank 1 -> 2": lambda x: 3 * x**2 * (x.ndim == 1),
     "rank 1 -> 0": lambda x: 3 * x**2 * (x.ndim > 0),
     "second order": lambda x: 3 * jax.lax.stop_gradient(x) * x,
@@ -66,8 +67,21 @@ def test_a_gradient_that_is_wrong_elsewhere_is_found_there(point: str) -> None:
 def test_a_right_gradient_passes_at_all_points() -> None:
     finding = gradient_of(cube(lambda x: 3 * x**2), X)
     assert finding.verdict == "passed", finding
-    # Eight kinds of values, two of sizes, three of ranks.
-    assert finding.summary.endswith("; 13 other points, second order")
+    # Eight kinds of values, three of sizes, three of ranks.
+    assert finding.summary.endswith("; 14 other points, second order")
+
+
+def test_a_gradient_that_would_fill_memory_is_not_compared_for_many_elements() -> None:
+    sizes = []
+
+    def rule(x: Any, out: Any, dout: Any) -> Any:
+        sizes.append(x.size)
+        return ((jnp.eye(x.size) * 2 * x) @ dout,)
+
+    finding = gradient_of(Custom(np.square, first, first, bprop=rule), X)
+    assert finding.verdict == "passed", finding
+    assert finding.summary.endswith("; 10 other points, second order")  # and none is long
+    assert max(sizes) > 8192
 
 
 def power(only: str, slope: Any) -> Custom:

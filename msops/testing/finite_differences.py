@@ -21,9 +21,12 @@ import numpy as np
 
 from msops.errors import GradientTypeError
 from msops.testing.guarded import show
+from msops.testing.tolerances import largest
 
 Function: TypeAlias = Callable[..., Sequence[Any]]
 """Takes and returns arrays; of what it returns only floats count."""
+PullBack: TypeAlias = Callable[[list[Any]], Sequence[Any]]
+"""Takes cotangents of floats, and returns one gradient."""
 
 # Dtypes whose derivatives are compared; tolerances are relative to the size of the terms.
 REAL = (np.float32, np.float64)
@@ -36,6 +39,8 @@ _UNITS = 16
 # The slopes of both sides come closer with the step, to 1/32 of that at the largest; at a kink they
 # do not.
 _KINK = 0.25
+# Which part of all elements the last ones are.
+_PART = 64
 # The error of a limit, as a part of it, up to which differences converge. Those of a wave much
 # shorter than the step do not.
 _CONVERGED = 0.1
@@ -48,6 +53,8 @@ class Comparison:
     Attributes:
       precision: that in which the function computes: "float64" or "float32".
       directions: along how many.
+      of_parts: whether the second direction, and each second one, is of the last elements alone:
+        what is wrong in a few of many elements is a small part of all terms.
       has_forward: whether forward mode is compared, too, where there is one.
       only_if_smooth: whether a direction is left out along which differences do not converge, or
         have other limits on both sides.
@@ -55,14 +62,27 @@ class Comparison:
 
     precision: str
     directions: int
+    of_parts: bool = False
     has_forward: bool = True
     only_if_smooth: bool = False
 
 
 def compare(
-    function: Function, flat: Sequence[np.ndarray], position: int, how: Comparison
+    function: Function,
+    flat: Sequence[np.ndarray],
+    position: int,
+    how: Comparison,
+    pull_back: PullBack | None = None,
 ) -> tuple[list[str], int]:
-    """Reports along which directions of one input derivatives differ; counts those measured."""
+    """Reports along which directions of one input derivatives differ; counts those measured.
+
+    Args:
+      function: what is differentiated.
+      flat: its arrays.
+      position: of the input.
+      how: how many directions, and in which precision.
+      pull_back: the gradient of that input for cotangents; None for what JAX finds.
+    """
     rng = np.random.default_rng(position)
     point = flat[position]
 
@@ -71,7 +91,10 @@ def compare(
         arguments[position] = x
         return floats_of(function(*arguments))
 
-    results, pull_back = jax.vjp(of_input, jnp.asarray(point))
+    if pull_back is None:
+        results, pull_back = jax.vjp(of_input, jnp.asarray(point))
+    else:
+        results = of_input(jnp.asarray(point))
     unit = max(float(jnp.finfo(dtype).eps) for dtype in (point.dtype, *(r.dtype for r in results)))
     balanced = unit ** (1 / 3)
     # Steps are relative to an element, or to what the array has on average: 1 may be far off.
@@ -82,8 +105,10 @@ def compare(
         weights = random_like(results, rng)
         (gradient,) = (np.asarray(g, np.float64) for g in pull_back([*map(jnp.asarray, weights)]))
         signs = rng.choice([-1.0, 1.0], point.shape)
-        if number % 2:  # no two terms cancel: a gradient that is off by a factor shows
+        if number % 2 or how.of_parts:  # no terms cancel: a gradient off by a factor shows
             signs = np.where(gradient > 0, 1.0, np.where(gradient < 0, -1.0, signs))
+        if number % 2 and how.of_parts:
+            signs.reshape(-1)[: -max(1, point.size // _PART)] = 0
         direction = (signs * reach).astype(point.dtype)
         terms_of_mode = {"": gradient * direction}
         pushed = _push_forward(of_input, point, direction) if how.has_forward else None
@@ -94,7 +119,10 @@ def compare(
         if limit is None:
             continue
         measured, error = limit
-        sizes = [np.linalg.norm(w) * _largest(r) for w, r in zip(weights, results, strict=True)]
+        sizes = [
+            np.linalg.norm(w) * largest(np.asarray(r))
+            for w, r in zip(weights, results, strict=True)
+        ]
         rounding = _UNITS * unit * float(np.linalg.norm(sizes)) / balanced
         scales = [max(np.abs(terms).sum(), abs(measured)) for terms in terms_of_mode.values()]
         part_of_one = _TOLERANCES[how.precision]
@@ -119,6 +147,11 @@ def compare(
                     f"instead of {measured:.6g}, more than {allowed:.2g} apart"
                 )
     return lines, compared
+
+
+def real_inputs(flat: Sequence[np.ndarray]) -> list[int]:
+    """Returns which arrays have derivatives that are compared."""
+    return [i for i, array in enumerate(flat) if array.dtype in REAL]
 
 
 def floats_of(results: Sequence[Any]) -> list[Any]:
@@ -175,12 +208,6 @@ def _products(weights: Sequence[np.ndarray], results: Sequence[Any]) -> np.ndarr
         for w, r in zip(weights, results, strict=True)
     ]
     return np.concatenate([np.ravel(product) for product in products])
-
-
-def _largest(array: Any) -> float:
-    """Returns the largest finite absolute value in an array."""
-    sizes = np.abs(np.asarray(array, np.float64))
-    return float(sizes[np.isfinite(sizes)].max(initial=0))
 
 
 def _extrapolated(slopes: Sequence[float]) -> tuple[float, float] | None:

@@ -6,19 +6,23 @@ one element or for many, for another rank, or for another attribute.
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import math
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 import numpy as np
 
 from msops.testing.finite_differences import REAL, average_size
-from msops.testing.other_inputs import grown, resized, with_other_ranks
-from msops.testing.subject import Subject
+from msops.testing.other_inputs import grown, resized, stretched, with_other_ranks
+from msops.testing.subject import Subject, structs_of
 
 # Elements of the largest array: a few more than the blocks have in which kernels work.
 _MANY = 150
 _TOO_MANY = 20_000
+# Elements of the largest array where one axis is long, and the most of any array.
+_LONG, _MOST = 8192, 40_000
 
 Change: TypeAlias = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 
@@ -33,6 +37,18 @@ def other_points(subject: Subject) -> Iterator[tuple[str, Subject]]:
     for name, flat in (*_other_sizes(subject.flat), *with_other_ranks(subject.flat)):
         yield name, _redrawn(subject, flat, _like)
     yield from subject.with_other_attributes()
+
+
+def long_points(subject: Subject) -> Iterator[tuple[str, Subject]]:
+    """Yields the op on inputs of which one axis is long, and a name."""
+
+    def fits(flat: tuple[np.ndarray, ...]) -> bool:
+        shapes = [s.shape for s in (*structs_of(flat), *subject.outputs(flat).structs)]
+        return all(math.prod(shape) <= _MOST for shape in shapes)
+
+    with contextlib.suppress(Exception):  # it does not take them
+        for name, flat in stretched(subject.flat, _LONG, fits):
+            yield name, _redrawn(subject, flat, _like)
 
 
 def _redrawn(subject: Subject, flat: tuple[np.ndarray, ...], change: Change) -> Subject:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import warnings
@@ -14,9 +15,17 @@ import numpy as np
 
 from msops.errors import GradientTypeError
 from msops.testing.cotangents import nonlinear_lines
-from msops.testing.finite_differences import REAL, Comparison, compare, floats_of, random_like
-from msops.testing.gradient_points import other_points
+from msops.testing.finite_differences import (
+    REAL,
+    Comparison,
+    compare,
+    floats_of,
+    random_like,
+    real_inputs,
+)
+from msops.testing.gradient_points import long_points, other_points
 from msops.testing.guarded import HangError
+from msops.testing.long_gradients import at_many
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
 from msops.testing.tolerances import disagreements
@@ -31,7 +40,7 @@ _WIDE = ("float64", "int64", "uint64", "complex128")
 def check_gradient(subject: Subject) -> Finding:
     """Checks both modes, where the op has them, along random directions, one input at a time."""
     check = "gradient"
-    real = _real_inputs(subject)
+    real = real_inputs(subject.flat)
     if not real or not any(
         jnp.issubdtype(s.dtype, jnp.floating) for s in subject.outputs().structs
     ):
@@ -86,10 +95,6 @@ def _differs(precision: str, lines: Sequence[str]) -> Finding:
     )
 
 
-def _real_inputs(subject: Subject) -> list[int]:
-    return [i for i, array in enumerate(subject.flat) if array.dtype in REAL]
-
-
 def _widened(subject: Subject) -> tuple[Subject, str]:
     """Returns the op on its inputs in float64 if it computes the same there, else as they are."""
     wide = tuple(x.astype(np.float64) if x.dtype in REAL else x for x in subject.flat)
@@ -118,7 +123,7 @@ def _at(subject: Subject, how: Comparison) -> tuple[list[str], int]:
 def _compared(
     function: Callable[..., Sequence[Any]], subject: Subject, how: Comparison
 ) -> tuple[list[str], int]:
-    found = [compare(function, subject.flat, i, how) for i in _real_inputs(subject)]
+    found = [compare(function, subject.flat, i, how) for i in real_inputs(subject.flat)]
     return [line for lines, _ in found for line in lines], sum(count for _, count in found)
 
 
@@ -136,6 +141,12 @@ def _elsewhere(subject: Subject, precision: str) -> tuple[list[str], list[str]]:
             for name, other in other_points(subject)
         ),
     ]
+    if subject.has_rule:
+        of_parts = dataclasses.replace(how, of_parts=True)
+        attempts += [
+            (name, functools.partial(at_many, other, of_parts))
+            for name, other in long_points(subject)
+        ]
     reported, tried = [], []
     for name, attempt in attempts:
         try:
@@ -158,7 +169,7 @@ def _at_if_taken(subject: Subject, how: Comparison) -> tuple[list[str], int]:
 
 def _gradients_of(subject: Subject) -> Callable[..., list[Any]]:
     """Returns the gradients of a weighted sum of results, as a function of the inputs."""
-    real = _real_inputs(subject)
+    real = real_inputs(subject.flat)
 
     def function(*flat: Any) -> list[Any]:
         def of_real(*inputs: Any) -> list[Any]:
