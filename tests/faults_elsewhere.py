@@ -16,7 +16,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops import Custom, ffi
+from msops import Custom, ffi, pyfunc
 
 KERNELS = Path(__file__).parent / "faulty_kernels" / "elsewhere.cc"
 OF_XLA = KERNELS.with_name("handlers.cc")
@@ -120,6 +120,11 @@ def wrong_at_last(x: np.ndarray) -> np.ndarray:
     return y
 
 
+_slope_of_few_axes = pyfunc(
+    lambda x, dout: (2 if x.ndim < 3 else 1) * x * dout, out=same, vmap="broadcast_all"
+)
+
+
 def of_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns JAX's own gradient of a function, as a rule."""
     return lambda *a: jax.vjp(function, *a[:-2])[1](a[-1])
@@ -215,11 +220,25 @@ SIZES = (
         shape=lambda x: (x[0] // 2,),
     ),
 )
+BATCHES = (
+    python(
+        "a batch of batches",
+        "vmap",
+        only(lambda x: x.ndim > 0, lambda x: np.flip(x, min(x.ndim - 1, 1))),
+        vmap="expand_dims",
+    ),
+    python(
+        "a gradient of a batch of batches",
+        "gradient",
+        only(lambda x: x.ndim == 1, np.square),
+        bprop=lambda x, out, dout: (_slope_of_few_axes(x, dout),),
+    ),
+)
 HANDLERS = (
     handler("a handler of XLA: wrong above 64 elements", "sizes", "WrongAbove64"),
     handler("a handler of XLA: a read beyond", "memory bounds", "ReadsBeyond"),
 )
-FAULTS = (*GRADIENTS, *PROCESS, *SIZES, *HANDLERS)
+FAULTS = (*GRADIENTS, *PROCESS, *SIZES, *BATCHES, *HANDLERS)
 
 RIGHT = (
     library("one rank", "", "HealthyLine"),

@@ -32,7 +32,6 @@ from msops.testing.tolerances import disagreements
 
 _DIRECTIONS = 4
 _DIRECTIONS_ELSEWHERE = 2
-_MAPPED = 2
 _SECOND = "second order"
 _WIDE = ("float64", "int64", "uint64", "complex128")
 
@@ -167,20 +166,28 @@ def _at_if_taken(subject: Subject, how: Comparison) -> tuple[list[str], int]:
     return _at(subject, how) if subject.stands([subject.flat]) else ([], 0)
 
 
-def _gradients_of(subject: Subject) -> Callable[..., list[Any]]:
-    """Returns the gradients of a weighted sum of results, as a function of the inputs."""
+def _gradients_of(subject: Subject, is_batched: bool = False) -> Callable[..., list[Any]]:
+    """Returns the gradients of a weighted sum of results, as a function of the inputs.
+
+    Of inputs with an axis more it differentiates `jax.vmap` of the op; each element has the same
+    weights.
+    """
     real = real_inputs(subject.flat)
+    apply = jax.vmap(subject.apply) if is_batched else subject.apply
 
     def function(*flat: Any) -> list[Any]:
         def of_real(*inputs: Any) -> list[Any]:
             arguments = list(flat)
             for index, x in zip(real, inputs, strict=True):
                 arguments[index] = x
-            return floats_of(subject.apply(*arguments))
+            return floats_of(apply(*arguments))
 
         results, pull_back = jax.vjp(of_real, *(flat[i] for i in real))
-        rng = np.random.default_rng(0)
-        return list(pull_back([jnp.asarray(weight) for weight in random_like(results, rng)]))
+        shapes = [jax.ShapeDtypeStruct(r.shape[is_batched:], r.dtype) for r in results]
+        weights = random_like(shapes, np.random.default_rng(0))
+        return list(
+            pull_back([jnp.broadcast_to(w, r.shape) for w, r in zip(weights, results, strict=True)])
+        )
 
     return function
 
@@ -188,15 +195,28 @@ def _gradients_of(subject: Subject) -> Callable[..., list[Any]]:
 def _traced_otherwise(subject: Subject) -> list[str]:
     """Reports where gradients under jit and vmap are not those of an eager call."""
     function = _gradients_of(subject)
-    arrays = [jnp.asarray(array) for array in subject.flat]
-    expected = [np.asarray(gradient) for gradient in function(*arrays)]
-    batch = [jnp.stack([array] * _MAPPED) for array in arrays]
-    ways: dict[str, Callable[[], list[Any]]] = {
-        "jit": lambda: jax.jit(function)(*arrays),
-        "vmap": lambda: [gradient[-1] for gradient in jax.jit(jax.vmap(function))(*batch)],
+    of_vmap = _gradients_of(subject, is_batched=True)
+    cases = [subject.flat, subject.unlike or subject.flat]
+    one, other = ([np.asarray(g) for g in function(*map(jnp.asarray, flat))] for flat in cases)
+    pair, turned = (
+        [jnp.stack(arrays) for arrays in zip(*order, strict=True)] for order in (cases, cases[::-1])
+    )
+    four = [jnp.stack(arrays) for arrays in zip(pair, turned, strict=True)]
+    # The outer axis comes last of both: a rule need not know which it is.
+    on_axis_1 = jax.vmap(of_vmap, in_axes=1, out_axes=1)
+    ways: dict[str, tuple[list[np.ndarray], Callable[[], list[Any]]]] = {
+        "jit": (one, lambda: jax.jit(function)(*map(jnp.asarray, subject.flat))),
+        "vmap": (
+            [np.stack(gradients) for gradients in zip(one, other, strict=True)],
+            lambda: jax.jit(jax.vmap(function))(*pair),
+        ),
+        "vmap of the gradient of vmap": (
+            [np.stack([[x, y], [y, x]]) for x, y in zip(one, other, strict=True)],
+            lambda: jax.jit(on_axis_1)(*four),
+        ),
     }
     lines = []
-    for way, run in ways.items():
+    for way, (expected, run) in ways.items():
         try:
             lines += [
                 f"{way}: gradients, {line}"

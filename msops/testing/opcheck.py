@@ -10,7 +10,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from msops.errors import ArgumentTypeError, ArgumentValueError
-from msops.testing import forms, gradients, memory, sanitizers, sizes, symbols, transformations
+from msops.testing import (
+    batches,
+    forms,
+    gradients,
+    memory,
+    sanitizers,
+    sizes,
+    symbols,
+    transformations,
+)
 from msops.testing.child_processes import shared_server
 from msops.testing.guarded import HangError
 from msops.testing.memory_runs import GuardedRuns, Runs, run_in_python, run_on_guarded_memory
@@ -42,7 +51,7 @@ _CALL_CHECKS: dict[str, Callable[[Subject], Finding]] = {
     "eager and jit": transformations.check_eager_and_jit,
     "forms agree": forms.check_forms,
     "gradient": gradients.check_gradient,
-    "vmap": transformations.check_vmap,
+    "vmap": batches.check_vmap,
     "sharding": transformations.check_sharding,
 }
 # These look at the library itself.

@@ -22,7 +22,6 @@ from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
 from msops.testing.tolerances import disagreements, unequal
 
-_MAPPED = 3
 _THREADS = 2
 _CALLS_PER_THREAD = 8
 
@@ -110,49 +109,6 @@ def _differences(expected: list[np.ndarray], got: list[np.ndarray]) -> list[str]
     if not unequal(expected, got):
         return []
     return disagreements(expected, got) or ["differs by rounding"]
-
-
-def check_vmap(subject: Subject) -> Finding:
-    """Checks `jax.vmap` against a loop, with every input mapped and with one at a time."""
-    check = "vmap"
-    if subject.options.stateful:
-        return skipped(check, "the op is stateful")
-    if not subject.outputs().structs:
-        return skipped(check, "the op has no output")
-    every = tuple(range(len(subject.flat)))
-    choices = dict.fromkeys([every, *((index,) for index in every)])
-    lines = []
-    for mapped in choices:
-        slices = [_elements(array, i in mapped) for i, array in enumerate(subject.flat)]
-        if not subject.stands(list(zip(*slices, strict=True))):
-            slices = [[array] * _MAPPED for array in subject.flat]
-        looped = [subject.run(flat) for flat in zip(*slices, strict=True)]
-        expected = [np.stack(results) for results in zip(*looped, strict=True)]
-        flat = [
-            jnp.stack(elements) if i in mapped else jnp.array(elements[0])
-            for i, elements in enumerate(slices)
-        ]
-        in_axes = [0 if i in mapped else None for i in every]
-        got = [np.asarray(result) for result in jax.vmap(subject.apply, in_axes)(*flat)]
-        what = "all inputs mapped" if mapped == every else f"input {mapped[0]} mapped"
-        lines += [f"{what}: {line}" for line in disagreements(expected, got)]
-    if lines:
-        return failed(
-            check,
-            f"vmap differs from a loop over {_MAPPED} elements",
-            lines,
-            "Correct its vmap=: 'expand_dims' and 'broadcast_all' promise that the kernel takes "
-            "a leading axis; 'sequential' always works.",
-        )
-    return passed(check, f"as a loop over {_MAPPED} elements, {len(choices)} choices of inputs")
-
-
-def _elements(array: np.ndarray, is_mapped: bool) -> list[np.ndarray]:
-    """Returns what a loop gets of an input: other elements if it is mapped."""
-    elements = [array]
-    for _ in range(_MAPPED - 1):
-        elements.append(rolled(elements[-1]) if is_mapped else array)
-    return elements
 
 
 def check_sharding(subject: Subject) -> Finding:
