@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import jax
@@ -124,6 +125,29 @@ def test_entries_for_attributes_are_ignored_and_may_be_left_out(of_scale: tuple[
     assert seen == [3.0]
 
 
+@pytest.mark.parametrize(
+    ("gradients", "problem"),
+    [
+        ((), "expected 1 gradient(s), one per input (or 2, with a None per attribute); got 0."),
+        ((1, 2, 3), "expected 1 gradient(s), one per input (or 2, with a None per attribute)"),
+        (
+            None,
+            "expected a tuple of 1 gradient(s), one per input (or 2, with a None per attribute)",
+        ),
+    ],
+)
+def test_errors_count_the_inputs_apart_from_the_attributes(gradients: Any, problem: str) -> None:
+    op = aot(
+        "ScaleSum",
+        lambda x, scale: x[:1],
+        first,
+        bprop=lambda x, scale, out, dout: gradients,
+        reg_info=scale_sum_info(),
+    )
+    with pytest.raises(errors.GradientError, match=re.escape(problem)):
+        jax.grad(lambda x: op(x, 3.0).sum())(jnp.ones((2, 3)))
+
+
 def test_python_number_stands_for_a_scalar_gradient() -> None:
     op = Custom(np.square, (), np.float32, bprop=lambda x, out, dout: (7,))
     assert jax.grad(op)(2.0) == 7.0
@@ -142,8 +166,7 @@ def test_python_number_stands_for_a_scalar_gradient() -> None:
             lambda x, y, dout: (dout,),
             errors.GradientValueError,
             "expected 2 gradient(s), one per input; got 1.",
-            "Return None where there is no gradient. An attribute that the rule is given may have "
-            "an entry, None.",
+            "Return None where there is no gradient.",
         ),
         (
             lambda x, y, dout: (dout, dout[:1]),

@@ -250,21 +250,23 @@ def _check_gradients(
       flat: the inputs.
       rule_name: for messages.
     """
-    expected = len(call.layout) + attributes
+    # Attributes have no gradients: their entries, each None, may be left out.
+    count = len(call.layout)
+    counts = f"{count} gradient(s), one per input"
+    if attributes:
+        counts += f" (or {count + attributes}, with a None per attribute)"
     if not isinstance(gradients, (tuple, list)):
         raise GradientTypeError.explained(
             rule_name,
-            f"expected a tuple of {expected} gradient(s), one per input; got {kind_of(gradients)}",
+            f"expected a tuple of {counts}; got {kind_of(gradients)}",
             "Return a tuple even for one gradient: return (dx,).",
         )
-    # Attributes have no gradients: their entries, each None, may be left out.
-    is_of_inputs = len(gradients) == len(call.layout)
-    if len(gradients) != expected and not is_of_inputs:
+    is_of_inputs = len(gradients) == count
+    if len(gradients) not in (count, count + attributes):
         raise GradientValueError.explained(
             rule_name,
-            f"expected {expected} gradient(s), one per input; got {len(gradients)}",
-            "Return None where there is no gradient. An attribute that the rule is given may have "
-            "an entry, None.",
+            f"expected {counts}; got {len(gradients)}",
+            "Return None where there is no gradient.",
         )
     cotangents: list[Any] = []
     # A number beside Tensors has no gradient, as an integer has none, nor has a tuple of them.
