@@ -87,8 +87,14 @@ def near_names(symbol: str, exports: Iterable[str]) -> tuple[str, ...]:
     return (*mangled, *alike)
 
 
-def require_symbol(library: Exporting, symbol: str, who: str) -> None:
+def require_symbol(library: Exporting, symbol: str, who: str, define: str = "") -> None:
     """Raises unless `library` exports a function `symbol`, saying which of its names may be meant.
+
+    Args:
+      library: what is searched.
+      symbol: the function's name.
+      who: for the message.
+      define: advice for a function that extern "C" does not make a kernel.
 
     Raises:
       BuildError: it does not.
@@ -98,13 +104,13 @@ def require_symbol(library: Exporting, symbol: str, who: str) -> None:
     near = near_names(symbol, library.functions)
     if near and is_mangled_from(symbol, near[0]):
         details = [f"{near[0]}  (the C++ name of {symbol})"]
-        remedy = f'Declare {symbol} as extern "C".'
+        remedy = define or f'Declare {symbol} as extern "C".'
     elif near:
         details = list(near)
         remedy = "Name one of these, or check the spelling in the source."
     else:
         details = [name for name in sorted(library.functions) if not name.startswith("_")][:8]
-        remedy = f'Define {symbol} as extern "C", neither static nor hidden.'
+        remedy = define or f'Define {symbol} as extern "C", neither static nor hidden.'
     problem = f"{library.name} exports no function {symbol}"
     if details:
         problem += ", but does export"

@@ -76,7 +76,8 @@ class FfiBackend(AotBackend):
         # A system header: g++ finds missing returns in it.
         flags = () if is_library else ("-isystem", seam.ffi_headers())
         library = build_library(source, options, who, flags)
-        require_symbol(library, source.symbol, who)
+        handler = "Name a handler: XLA_FFI_DEFINE_HANDLER_SYMBOL defines and exports one."
+        require_symbol(library, source.symbol, who, handler)
         return HandlerKernel(library, source.symbol, source, source.dtypes)
 
     def infer(
