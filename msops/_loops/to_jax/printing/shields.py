@@ -109,8 +109,9 @@ class Origins:
         return isinstance(array, np.generic) or "hidden" in self.of(array)
 
     def note(self, array: Array, *origins: str) -> None:
-        """Remembers what may have made an array's elements."""
-        if origins and not isinstance(array, np.generic):
+        """Remembers what may have made an array's elements, if they are floats."""
+        is_integer = np.dtype(array.dtype).kind in "iub"
+        if origins and not is_integer and not isinstance(array, np.generic):
             self._made[id(array)] = _Made(array, frozenset(origins))
 
     def follow(self, array: Array, *sources: Contents) -> None:
