@@ -117,6 +117,21 @@ def of_numbers(a):
     return y
 
 
+def of_what_is_no_minus_zero(a):
+    y = output_tensor((9, a.shape[0]), a.dtype)
+    for i in range(a.shape[0]):
+        y[0, i] = 0.0 - abs(a[i])
+        y[1, i] = -abs(a[i]) + 0.0
+        y[2, i] = 0.0 + -abs(a[i])
+        y[3, i] = 0.0 - a.dtype.type(i)
+        y[4, i] = -a.dtype.type(i) + 0.0
+        y[5, i] = 0.0 - a.dtype.type(int8(i - 3))
+        y[6, i] = 0.0 - a[i] * a[i]
+        y[7, i] = 0.0 + -1.0 * a.dtype.type(i)
+        y[8, i] = (0.0 - abs(a[i])) * 2.0
+    return y
+
+
 def added(a):
     y = output_tensor(a.shape, a.dtype)
     for i in range(a.shape[0]):
@@ -149,7 +164,8 @@ NUMBERS = [0.0, -0.0, 3.0, -3.0, -0.25, 0.25, 7.5, -6.0, np.inf, -np.inf, np.nan
     ("kernel", "form"),
     [
         *itertools.product(
-            (of_pairs, of_numbers, added, added_to_a_copy, extremes), ("xla", "native")
+            (of_pairs, of_numbers, of_what_is_no_minus_zero, added, added_to_a_copy, extremes),
+            ("xla", "native"),
         ),
     ],
 )

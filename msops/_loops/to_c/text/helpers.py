@@ -193,6 +193,10 @@ $inline $T $name($T a, $T b) {
   }
   return result;
 }""",
+        "same": """
+$inline $T $name($T a) {
+  return a;
+}""",
         # A power of 1/2 is no square root of -inf, nor of -0.
         "root": """
 $inline $T $name($T a) {

@@ -304,6 +304,11 @@ class Values:
 
     def _float_binary(self, expr: Binary, left: str, right: str) -> str:
         op, dtype = expr.op, computed(expr.dtype)
+        # gcc 12 takes 0.0 - x for -x, wrong for 0, where it sees in the text that x is never -0.
+        if op in ("add", "sub") and _is_zero(expr.left, 1) and not isinstance(expr.right, Load):
+            right = f"{self.helper('same', dtype)}({bare(right)})"
+        if op == "add" and _is_zero(expr.right, 1) and not isinstance(expr.left, Load):
+            left = f"{self.helper('same', dtype)}({bare(left)})"
         if op in SIGNS:
             return f"({left} {SIGNS[op]} {right})"
         if op == "pow":
