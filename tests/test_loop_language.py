@@ -679,6 +679,22 @@ def test_a_quotient_is_rounded_up(dtype: str) -> None:
         assert np.asarray(got).tolist() == wanted, form
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "float32"])
+def test_an_extreme_of_an_element_and_a_number_has_the_type_of_the_element(dtype: str) -> None:
+    def k(a):
+        y = output_tensor((3, a.shape[0]), a.dtype)
+        for i in range(a.shape[0]):
+            y[0, i] = -max(a[i], 7)
+            y[1, i] = max(100, a[i]) + 100
+            y[2, i] = min(a[i], 3) * 2
+        return y
+
+    a = np.array([0, 5, 120], dtype)
+    with np.errstate(over="ignore"):
+        wanted = np.stack([-np.maximum(a, 7), np.maximum(a, 100) + 100, np.minimum(a, 3) * 2])
+        np.testing.assert_array_equal(everywhere(k, a), wanted.astype(dtype))
+
+
 @pytest.mark.parametrize("keyword", ["parallel", "vectorize"])
 def test_a_promise_that_is_wrong_under_a_while_stays_serial(
     keyword: str, caplog: pytest.LogCaptureFixture

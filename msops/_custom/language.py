@@ -154,12 +154,12 @@ def likely(condition: Any) -> Any:
 
 def min(*values: Any) -> Any:
     """Returns the least of numbers, -0 before 0, or a NaN if one is."""
-    return _first_nan(values, builtins.min(*values, key=_with_sign))
+    return _of_their_type(values, _first_nan(values, builtins.min(*values, key=_with_sign)))
 
 
 def max(*values: Any) -> Any:
     """Returns the greatest of numbers, 0 before -0, or a NaN if one is."""
-    return _first_nan(values, builtins.max(*values, key=_with_sign))
+    return _of_their_type(values, _first_nan(values, builtins.max(*values, key=_with_sign)))
 
 
 def _with_sign(value: Any) -> tuple[Any, bool]:
@@ -170,6 +170,15 @@ def _with_sign(value: Any) -> tuple[Any, bool]:
 def _first_nan(values: Iterable[Any], otherwise: Any) -> Any:
     """Returns a NaN if there is one: Python's min and max keep one only in front."""
     return next((value for value in values if value != value), otherwise)
+
+
+def _of_their_type(values: Iterable[Any], number: Any) -> Any:
+    """Returns one of some values; a number of Python's gets the type of those beside it."""
+    typed = next((value for value in values if isinstance(value, np.generic)), None)
+    is_fraction = isinstance(number, float) and typed is not None and typed.dtype.kind in "iub"
+    if typed is None or isinstance(number, np.generic) or is_fraction:
+        return number
+    return typed.dtype.type(number)
 
 
 def ceil_div(a: Any, b: Any) -> Any:
