@@ -158,10 +158,6 @@ class Number:
     def _compared(self, other: Any, compare: Callable[[Any, Any], Any]) -> bool:
         other = self.like(other)
         self._differs_surely(other)
-        if self.value == other.value == 0:
-            # A loop that keeps the greatest or least element may keep either one.
-            differ = bool(np.signbit(self.value) != np.signbit(other.value))
-            self.is_any_zero = other.is_any_zero = differ or self.is_any_zero or other.is_any_zero
         return bool(compare(self.value, other.value))
 
     def __lt__(self, other: Any) -> bool:

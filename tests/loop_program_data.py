@@ -50,6 +50,9 @@ def _floats(numbers: np.random.Generator, shape: tuple[int, ...], name: str) -> 
         ],
         np.float64,
     )
+    if numbers.random() < 0.15:
+        # Extremes are zeros of both signs.
+        plain = numbers.choice([0.0, -0.0, 0.0, -0.0, numbers.choice([-1.0, 1.0])], shape)
     rate = numbers.choice([0.0, 0.02, 0.1, 0.4])
     some = numbers.random(shape) < rate
     return np.where(some, numbers.choice(special, shape), plain).astype(dtype)

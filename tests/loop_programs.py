@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 import textwrap
 from dataclasses import dataclass
 
@@ -157,10 +158,17 @@ class _Writer(Expressions):
             return self.grid(scope, depth)
         var, low, high, text = self.head(scope)
         inner = scope.inside(var, low, high, ("break", "continue"))
+        outliving = ""
+        if _surely_runs(text) and self.chance(0.2):
+            outliving = self.bind(inner)
         body = self.body(inner, depth - 1)
+        if outliving:
+            body = f"{outliving}\n{body}"
+            name = outliving.split()[0]
+            scope.scalars[name] = inner.scalars[name]
         # Where an index is data, these promise what may not hold.
         is_plain = text.startswith("range(") and "," not in text and "at[" not in body + text
-        if is_plain and "int32(" not in body and self.chance(0.3):
+        if is_plain and not outliving and "int32(" not in body and self.chance(0.3):
             text = text.replace("range", self.choices.choice(["parallel", "vectorize"]))
         return f"for {var} in {text}:\n{indent(body)}"
 
@@ -251,12 +259,12 @@ class _Writer(Expressions):
         if dtype in INTEGERS:
             signs += ["*", "^", "&", "|"]
         form = self.choices.random()
-        if form < 0.45:
+        if form < 0.4:
             return f"{target} {self.choices.choice(signs)}= {value}"
-        if form < 0.8:
+        if form < 0.7:
             return f"{target} = {self.choices.choice(['min', 'max'])}({target}, {value})"
         if form < 0.9:
-            sign = self.choices.choice(["<", ">"])
+            sign = self.choices.choice(["<", ">", "<=", ">="])
             name = self.fresh("v")
             return f"{name} = {value}\nif {name} {sign} {target}:\n    {target} = {name}"
         return f"{target} = {value}"
@@ -369,6 +377,12 @@ class _Writer(Expressions):
 
     def call_of_procedure(self, scope: Scope) -> str:
         return f"g(y0, {self.value(scope, self.procedure_tensor.dtype, 1)})"
+
+
+def _surely_runs(text: str) -> bool:
+    """Returns whether the text of a range has constant bounds and iterations between them."""
+    bounds = re.fullmatch(r"range\(([-0-9, ]+)\)", text)
+    return bool(bounds and range(*map(int, bounds[1].split(","))))
 
 
 def indent(text: str) -> str:

@@ -190,10 +190,22 @@ def bounds(text: str, arrays: Sequence[np.ndarray], **outside: Any) -> list[Any]
     return [*results] if isinstance(results, tuple) else [results]
 
 
-def first_disagreement(expected: Any, got: np.ndarray) -> tuple[int, ...] | None:
-    """Returns where a result is not what another execution may give; None: nowhere."""
+def first_disagreement(
+    expected: Any, got: np.ndarray, allows_any_zero: bool = False
+) -> tuple[int, ...] | None:
+    """Returns where a result is not what another execution may give; None: nowhere.
+
+    Args:
+      expected: what `bounds` has returned.
+      got: what the other execution has.
+      allows_any_zero: a zero may have either sign, as that of a sum which begins with -0.
+    """
     for at in np.ndindex(got.shape):
-        want = expected.numbers[at]
-        if not (want.allows(got[at]) if isinstance(want, Number) else want == got[at]):
+        want, found = expected.numbers[at], got[at]
+        if not isinstance(want, Number):
+            is_right = want == found
+        else:
+            is_right = want.allows(found) or (allows_any_zero and want.value == found == 0)
+        if not is_right:
             return at
     return None
