@@ -390,3 +390,19 @@ def test_ordered_calls_are_refused_where_there_is_no_order() -> None:
         jax.vmap(op)(jnp.arange(3.0))
     with pytest.raises(NotImplementedError, match="Custom 'note' is stateful: it runs once per"):
         jax.grad(jax.checkpoint(lambda x: op(lax.stop_gradient(x)) * x))(X)
+
+
+@pytest.mark.parametrize("stateful", [True, "ordered"])
+def test_an_effects_barrier_raises_an_error_once(stateful: Any) -> None:
+    def fail(x: Any) -> Any:
+        raise ValueError("by hand")
+
+    long = jax.jit(lambda x: jax.lax.fori_loop(0, 30, lambda _, x: x @ x, x))
+    program = jax.jit(Custom(fail, first, first, stateful=stateful))
+    with pytest.raises((ValueError, RuntimeError), match="by hand"):
+        program(jnp.eye(700))
+    jax.effects_barrier()
+    program(long(jnp.eye(700)))  # runs when its input is there
+    with pytest.raises((ValueError, RuntimeError), match="by hand"):
+        jax.effects_barrier()
+    jax.effects_barrier()

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from jax._src import effects
+from jax._src import dispatch, effects
 from jax._src.callback import OrderedIOEffect, _OrderedIOEffect
 from jax._src.custom_derivatives import custom_vjp_call_p
 from jax._src.interpreters import batching, partial_eval
@@ -73,6 +73,26 @@ for _allowed in (
 ):
     _allowed.add_type(RunsForEffect)
 effects.custom_derivatives_allowed_effects.add_type(OrderedIOEffect)
+
+
+def _await_tokens(self: Any) -> None:
+    """Waits for the programs with effects of this thread, and raises the first error of them once.
+
+    JAX would keep what it raised: each `jax.effects_barrier` and the end of Python raise it again.
+    """
+    failed: Exception | None = None
+    for token in (*self.current_tokens.values(), *self.output_runtime_tokens.values()):
+        try:
+            token.block_until_ready()
+        except Exception as error:
+            failed = failed or error
+    self.clear()
+    if failed is not None:
+        raise failed
+
+
+_Tokens: Any = dispatch.RuntimeTokenSet
+_Tokens.block_until_ready = _await_tokens
 
 
 def _refuse(found: Iterable[effects.Effect], problem: str, remedy: str) -> None:
