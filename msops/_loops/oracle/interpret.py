@@ -231,16 +231,19 @@ class _Writer:
 
     def _checked_offset(self, access: Load | Store) -> ast.expr:
         buffer = self._buffers[access.buffer]
+        # Of their own, since loads among the indices have theirs.
+        names = [self._variable(f"index {id(access)} {axis}") for axis in range(len(buffer.shape))]
+        inside: ast.expr = ast.Constant(True)
+        for name, index, extent in zip(names, access.indices, buffer.shape, strict=True):
+            found = ast.NamedExpr(_target(name), self._value(index))
+            # Not `and`: all indices are for the message.
+            inside = ast.BinOp(inside, ast.BitAnd(), _is_inside(found, extent))
 
-        def find(*indices: int) -> int:
-            offset = 0
-            for i, extent in zip(indices, buffer.shape, strict=True):
-                if not 0 <= i < extent:
-                    raise self._out_of_range(buffer, indices, access.location)
-                offset = offset * extent + i
-            return offset
+        def refuse(*indices: int) -> int:
+            raise self._out_of_range(buffer, indices, access.location)
 
-        return self._applied(find, *map(self._value, access.indices))
+        found_all = list(map(_name, names))
+        return ast.IfExp(inside, _offset(found_all, buffer), self._applied(refuse, *found_all))
 
     def _out_of_range(
         self, buffer: Buffer, indices: tuple[int, ...], location: Location | None
