@@ -5,7 +5,7 @@ A plain evaluator of its own, so that what the analyses say of accesses can be c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -65,9 +65,11 @@ class _Memory:
     values: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
 
-def trace(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[Event]:
-    """Returns the accesses of a run of a kernel."""
-    tracer = _Tracer(iter_orders(kernel.body))
+def trace(
+    kernel: Kernel, inputs: Sequence[np.ndarray], buffers: Collection[str] | None = None
+) -> list[Event]:
+    """Returns the accesses of a run of a kernel: all, or those to buffers of these names."""
+    tracer = _Tracer(iter_orders(kernel.body), buffers)
     for buffer, array in zip(kernel.parameters, inputs, strict=True):
         values = {
             place: scalars_of(array[place], buffer.dtype) for place in np.ndindex(array.shape)
@@ -107,8 +109,9 @@ def iter_orders(body: tuple[Stmt, ...]) -> dict[int, int]:
 class _Tracer:
     """Makes a Python function of each node once, as a run evaluates most of them many times."""
 
-    def __init__(self, orders: dict[int, int]):
+    def __init__(self, orders: dict[int, int], buffers: Collection[str] | None):
         self.orders = orders
+        self.buffers = buffers
         self.memories: dict[str, _Memory] = {}
         self.variables: dict[str, int] = {}
         self.iteration: tuple[tuple[str, int], ...] = ()
@@ -169,6 +172,7 @@ class _Tracer:
         """Returns what records an access and does it: a load gives what it finds."""
         index_of = [self.value(index, order) for index in node.indices]
         memories, events, name = self.memories, self.events, node.buffer
+        is_noted = self.buffers is None or name in self.buffers
 
         def run() -> Any:
             indices = tuple([index() for index in index_of])
@@ -176,14 +180,21 @@ class _Tracer:
             memory = memories[name]
             values = memory.values
             element: tuple[int, ...] | None = indices
-            for i, extent in zip(indices, memory.shape, strict=True):
-                if not 0 <= i < extent:
-                    nearest = zip(indices, memory.shape, strict=True)
-                    element = None if stored else tuple(min(max(i, 0), n - 1) for i, n in nearest)
-                    break
+            # What has a value lies inside.
+            if indices not in values:
+                for i, extent in zip(indices, memory.shape, strict=True):
+                    if not 0 <= i < extent:
+                        nearest = zip(indices, memory.shape, strict=True)
+                        element = (
+                            None if stored else tuple(min(max(i, 0), n - 1) for i, n in nearest)
+                        )
+                        break
             is_unwritten = not stored and element not in values
-            iteration = self.iteration
-            events.append(Event(order, node, iteration, id(memory), indices, element, is_unwritten))
+            if is_noted:
+                event = Event(
+                    order, node, self.iteration, id(memory), indices, element, is_unwritten
+                )
+                events.append(event)
             if not stored:
                 return scalars.zero(memory.dtype) if is_unwritten else values[element]
             if element is not None:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from loop_ir import (
     For,
     Kernel,
+    Store,
     c_source,
     carry_elements,
     interpret,
@@ -114,12 +115,16 @@ def loops_that_meet(kernel: Kernel, inputs: list[np.ndarray]) -> set[str]:
     Run one after the other they may give the right sums all the same.
     """
     loops = {s.var for s in statements(kernel.body) if isinstance(s, For) and s.kind == "parallel"}
+    # Where nothing is stored nothing meets.
+    stores = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
     # Of each run of a loop: the iteration that touches an element, None if several do.
     touching: dict[tuple[object, ...], dict[object, int | None]] = defaultdict(dict)
     written: dict[tuple[object, ...], set[object]] = defaultdict(set)
     iteration = None
     runs: list[tuple[dict[object, int | None], set[object], int]] = []
-    for event in trace(kernel, inputs):
+    # The run that was met last at each depth: most iterations are of the same.
+    last: dict[int, tuple[tuple[object, ...], dict[object, int | None], set[object]]] = {}
+    for event in trace(kernel, inputs, stores):
         # Many accesses in a row are of one iteration.
         if event.iteration is not iteration:
             iteration = event.iteration
@@ -127,7 +132,9 @@ def loops_that_meet(kernel: Kernel, inputs: list[np.ndarray]) -> set[str]:
             for depth, (var, value) in enumerate(iteration):
                 if var in loops:
                     run = (var, iteration[:depth])
-                    runs.append((touching[run], written[run], value))
+                    if depth not in last or last[depth][0] != run:
+                        last[depth] = (run, touching[run], written[run])
+                    runs.append((*last[depth][1:], value))
         if event.element is None:
             continue
         element = (event.memory, event.element)
@@ -141,6 +148,17 @@ def loops_that_meet(kernel: Kernel, inputs: list[np.ndarray]) -> set[str]:
         for run, elements in written.items()
         if any(touching[run][element] is None for element in elements)
     }
+
+
+@pytest.mark.parametrize(
+    ("index", "meeting"), [("i", {"j"}), ("j", {"i"}), ("0", {"i", "j"}), ("(i * 2) + j", set())]
+)
+def test_iterations_that_meet_are_found(index: str, meeting: set[str]) -> None:
+    kernel = parse_kernel(f"""kernel k(a: float32[4]) -> (b) {{
+      buffer b: float32[8]
+      parallel i in 0 .. 4 {{ parallel j in 0 .. 2 {{ b[{index}] = a[i] }} }}
+    }}""")
+    assert loops_that_meet(kernel, exact_inputs(kernel)) == meeting
 
 
 def body_of(kernel: Kernel) -> str:
