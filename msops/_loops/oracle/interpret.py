@@ -89,8 +89,8 @@ def interpret(
         for buffer, array in zip(kernel.parameters, inputs, strict=True)
     }
     memory |= {buffer.name: _zeros(buffer) for buffer in kernel.buffers}
-    run = _Writer(kernel, check_bounds, shuffle).function()
     with np.errstate(all="ignore"):
+        run = _Writer(kernel, check_bounds, shuffle).function()
         run(*memory.values())
     return [_array(memory[buffer.name], buffer) for buffer in kernel.outputs]
 

@@ -329,7 +329,9 @@ def cast(typing: Typing, node: ast.AST, operand: Expr, dtype: str) -> Expr:
             raise _too_long(typing, node)
         if is_float(dtype):
             with np.errstate(over="ignore"):
-                return Const(float(as_dtype(dtype).dtype.type(number)), dtype)
+                # numpy's bfloat16 takes no int of more than 63 bits.
+                exact = number if abs(number) < 2**63 else np.uint64(number)
+                return Const(float(as_dtype(dtype).dtype.type(exact)), dtype)
         if not is_float(dtype) and math.isfinite(number):
             limits = np.iinfo(dtype)
             if limits.min <= int(number) <= limits.max:
