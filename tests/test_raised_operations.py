@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 from loop_ir import (
@@ -167,3 +169,45 @@ def test_terms_of_recurrences_that_cancel_lose_no_digits() -> None:
     inputs = [np.float32([1e6] + [-7e5, 7e5] * 4), np.full(9, np.float32(1 / 3))]
     inputs[0][1:] = want[:-1] - want[1:] * 3
     np.testing.assert_allclose(run(raised, inputs)[0], interpret(kernel, inputs)[0], rtol=1e-6)
+
+
+EXACT = (
+    *("x + y", "x - y", "x * y", "x / y", "x // y", "x % y", "min(x, y)", "max(x, y)"),
+    *("sqrt(x)", "floor(x)", "ceil(x)", "trunc(x)", "nearbyint(x)", "abs(x)"),
+)
+"""What IEEE 754 or the language defines to the last bit."""
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_what_is_defined_to_the_last_bit_has_these_bits(dtype: str) -> None:
+    kind = as_dtype(dtype).dtype
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(2, 4000)) * 10 ** rng.uniform(-3, 3, (2, 4000))
+    names = [f"r{n}" for n in range(len(EXACT))]
+    # In parentheses, as the text of the IR wants them.
+    values = [value if "(" in value else f"({value})" for value in EXACT]
+    values = [re.sub(r"\b([xy])\b", r"\1[i]", value) for value in values]
+    lines = [
+        *(f"buffer {name}: {dtype}[4000]" for name in names),
+        "parallel i in 0 .. 4000 {",
+        *(f"{name}[i] = {value}" for name, value in zip(names, values, strict=True)),
+        "}",
+    ]
+    head = f"kernel k(x: {dtype}[4000], y: {dtype}[4000]) -> ({', '.join(names)})"
+    kernel = parse_kernel("\n".join([head + " {", *lines, "}"]))
+    inputs = [*numbers.astype(kind)]
+    got = run(to_raised(kernel), inputs)
+    for value, one, want in zip(EXACT, got, interpret(kernel, inputs), strict=True):
+        tiny = float(ml_dtypes.finfo(kind).tiny)
+        is_normal = np.abs(want.astype("float64")) >= tiny  # XLA takes smaller numbers for 0.
+        np.testing.assert_array_equal(one[is_normal], want[is_normal], value)
+
+
+def test_whole_powers_of_narrow_floats_are_rounded_once() -> None:
+    kernel = parse_kernel("""kernel k(x: bfloat16[999]) -> (y) {
+      buffer y: bfloat16[999]
+      parallel i in 0 .. 999 { y[i] = pow(x[i], 3.0:bfloat16) }
+    }""")
+    x = np.random.default_rng(0).normal(size=999).astype(as_dtype("bfloat16").dtype)
+    (got,) = run(to_raised(kernel), [x])
+    np.testing.assert_array_equal(got, (x.astype("float64") ** 3).astype(x.dtype))

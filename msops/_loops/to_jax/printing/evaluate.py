@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 from jax import lax
@@ -29,7 +30,7 @@ from msops._loops.ir.walk import expressions, variables
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.loads import load
-from msops._loops.to_jax.printing.values import Array, Value, constant
+from msops._loops.to_jax.printing.values import Array, Value, constant, in_float32
 
 _SHARED = (INDEX_DTYPE, "bool")
 """Dtypes of what is evaluated once for equal expressions."""
@@ -166,7 +167,7 @@ def _power(base: Expr, exponent: int, env: Environment) -> Value:
         value = env.choose(env.mask, value, Value(constant(1.0, base.dtype), ()))
 
     def power(x: Array) -> Array:
-        return lax.integer_pow(x, exponent)
+        return in_float32(partial(lax.integer_pow, y=exponent), x)
 
     return env.compute("whole power", power, value)
 

@@ -132,9 +132,12 @@ def _float_mod_jvp(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple
 
 
 def _float_floordiv(x: Array, y: Array) -> Array:
-    """As numpy: from the remainder, which is exact where the quotient is not."""
     # Constant between its steps: nothing infinite may pass, not even times 0.
-    x, y = lax.stop_gradient(x), lax.stop_gradient(y)
+    return in_float32(_floor_of_quotient, lax.stop_gradient(x), lax.stop_gradient(y))
+
+
+def _floor_of_quotient(x: Array, y: Array) -> Array:
+    """As numpy: from the remainder, which is exact where the quotient is not."""
     zero, one = like(x, 0), like(x, 1)
     remainder = lax.rem(x, y)
     quotient = lax.div(lax.sub(x, remainder), y)
@@ -142,7 +145,11 @@ def _float_floordiv(x: Array, y: Array) -> Array:
     quotient = lax.select(lower, lax.sub(quotient, one), quotient)
     signed_zero = _zero_with_sign(lax.mul(_at_most_one(x), _at_most_one(y)))
     quotient = lax.select(lax.eq(quotient, zero), signed_zero, quotient)
-    return lax.select(lax.eq(y, zero), lax.div(x, y), lax.round(quotient))
+    # The quotient may be rounded to half of a number, which is no reason to round up.
+    whole = lax.floor(quotient)
+    is_above = lax.gt(lax.sub(quotient, whole), like(x, 0.5))
+    whole = lax.select(is_above, lax.add(whole, one), whole)
+    return lax.select(lax.eq(y, zero), lax.div(x, y), whole)
 
 
 def _isnan(x: Array) -> Array:
