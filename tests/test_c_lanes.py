@@ -555,7 +555,7 @@ PARTS = [
 ]
 
 
-@pytest.mark.parametrize("parts", one_in(3, PARTS))
+@pytest.mark.parametrize("parts", one_in(7, PARTS))
 def test_systems_in_lanes_do_what_they_did(parts: dict[str, object]) -> None:
     kernel = systems(**parts)
     assert arranged_apart(put_rows_in_lanes, kernel) is not kernel

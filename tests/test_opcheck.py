@@ -614,7 +614,7 @@ SMOOTH: dict[str, tuple[Any, Any, np.ndarray]] = {
 
 
 @pytest.mark.filterwarnings("ignore:invalid value:RuntimeWarning")
-@pytest.mark.parametrize(("function", "same", "x"), one_in(2, SMOOTH.values()), ids=SMOOTH)
+@pytest.mark.parametrize(("function", "same", "x"), one_in(3, SMOOTH.values()), ids=SMOOTH)
 def test_a_right_gradient_passes_in_float32(function: Any, same: Any, x: np.ndarray) -> None:
     op = Custom(
         in_32_bits(function),
