@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import reduce
 
 import numpy as np
@@ -46,11 +45,6 @@ def gathered(
     return GATHERED.format(size=size, value=total, rows=rows)
 
 
-def apart(text: str) -> int:
-    """Returns how many distances the C of a kernel hides."""
-    return len({*re.findall(r"ms_apart_\d+", printed(prepared(parse_kernel(text))).text)})
-
-
 @needs_vector_library
 @pytest.mark.parametrize("size", range(2, 11))
 @pytest.mark.parametrize("kernel", [spread, gathered])
@@ -74,53 +68,11 @@ def test_those_of_records_that_are_changed_do(size, tmp_path) -> None:
       }}
     }}"""
     assert in_vectors(called(tmp_path, text)) == {"sin"}
-    assert apart(text) == size - 1
 
 
 @needs_vector_library
 def test_those_of_a_loop_that_threads_share_do(tmp_path) -> None:
     assert in_vectors(called(tmp_path, spread(5, rows=100_000))) == {"sin"}
-
-
-def test_a_record_may_have_two_axes() -> None:
-    stores = [f"y[i, {k // 3}, {k % 3}] = sin(x[i] + {k}.0:float64)" for k in range(9)]
-    text = SPREAD.format(size="3, 3", stores=" ".join(stores), rows=60, kind="parallel")
-    assert apart(text) == 8
-
-
-def test_nothing_is_hidden_in_a_loop_without_vectors() -> None:
-    assert not apart(spread(5, kind="serial", value="(y[(i + 59) % 60, {0}] + sin(x[i]))"))
-
-
-def test_nothing_is_hidden_where_gcc_has_shuffles() -> None:
-    assert apart(spread(5)) == 4
-    assert not any(apart(spread(size)) for size in (1, 2, 3, 4, 8, 16))
-    # A part of a record is stored one by one.
-    assert not apart(spread(6, 5))
-    # What is loaded is no neighbour of what is stored.
-    assert not apart(spread(5, 4, value="sin(y[i, 4] + {0}.0:float64)"))
-
-
-def test_nothing_is_hidden_where_little_is_computed() -> None:
-    assert not apart(spread(5, value="x[i] * {0}.0:float64"))
-
-
-@pytest.mark.parametrize(("products", "count"), [(7, 0), (8, 4)])
-def test_four_operations_for_each_element_are_much(products: int, count: int) -> None:
-    # A sine is 16, and variables are no elements.
-    power = reduce("({} * {})".format, ["s[]"] * (products + 1))
-    stores = [f"y[i, {k}] = {'s[]' if k else power}" for k in range(5)]
-    body = f"local s: float64[] {{ s[] = sin(x[i]) {' '.join(stores)} }}"
-    assert apart(SPREAD.format(size=5, stores=body, rows=60, kind="parallel")) == count
-
-
-def test_nothing_is_hidden_of_more_elements_than_there_are_registers() -> None:
-    assert apart(spread(15)) == 14
-    assert not apart(spread(17))
-
-
-def test_nothing_is_hidden_of_elements_that_are_loaded_alone() -> None:
-    assert not any(apart(gathered(size, part)) for size in range(1, 18) for part in (1, size))
 
 
 @pytest.mark.parametrize("size", [2, 3, 5, 6, 7, 9])

@@ -9,7 +9,6 @@ lane_values.py   their expressions
 vector_types.py  the types of vectors; how vectors are made, moved and joined
 vector_functions.py  functions on vectors
 masked_rows.py   neighbours under conditions, which gcc loads wrongly in vectors
-records.py       elements of records, which gcc takes into vectors one by one
 thread_calls.py  calls that split a loop over threads
 dialect.py       C where it differs from CUDA C
 functions.py     mathematical functions that vectorise

@@ -14,9 +14,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from msops._loops.analysis.updates import Update, sum_of
-from msops._loops.ir.nodes import Binary, Expr, For, If, Load, Local, Stmt, Store
+from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.nodes import Binary, Expr, For, FunctionCall, If, Load, Local, Stmt, Store
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import declared_in, loads, loads_in, stored_in
+from msops._loops.ir.walk import (
+    declared_in,
+    expressions,
+    loads,
+    loads_in,
+    own_expressions,
+    statements,
+    stored_in,
+)
 from msops._loops.to_c.printing.lane_values import LaneValues, UnprintableError
 from msops._loops.to_c.printing.vector_types import bytes_of
 from msops._loops.to_c.text import Values, bare, indented
@@ -39,6 +48,12 @@ class LaneStatements:
         self._own = declared_in(loop.body)
         self._updates = updates
         self._loaded = {(load.buffer, load.indices) for load in loads_in(loop.body)}
+        self._calls = any(
+            isinstance(part, FunctionCall) and not FUNCTIONS[part.function].is_instruction
+            for stmt in statements(loop.body)
+            for whole in own_expressions(stmt)
+            for part in expressions(whole)
+        )
         self._conditions_around: dict[str, int] = {}
         self._conditions = self._kept = 0
 
@@ -123,7 +138,8 @@ class LaneStatements:
         types, shape = self.lanes.types, self._values.buffers[store.buffer].shape
         if 0 in shape:
             return []
-        if self.lanes.step(store) not in (None, 1):
+        if self.lanes.step(store) not in (None, 1) and not self._calls:
+            # A compiler shuffles vectors for these, which a function takes longer than.
             raise UnprintableError
         if isinstance(store.value, Load) and not self.lanes.moves_together(store, store.value):
             # Nothing but a copy of elements one by one.

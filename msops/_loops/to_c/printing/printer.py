@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator
 
 from msops._base.dtypes import as_dtype
@@ -24,25 +23,20 @@ from msops._loops.ir.nodes import (
 from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import (
-    A,
     accesses_in,
     buffers_of,
     declared_in,
     expressions,
-    map_accesses,
     own_expressions,
     statements,
     stored_in,
     variables,
-    with_parts,
 )
 from msops._loops.to_c.clean.reductions import fixed_updates
-from msops._loops.to_c.facts.blocks import index
 from msops._loops.to_c.facts.reordering import gcc_confuses_iterations, gcc_fills_masks
 from msops._loops.to_c.facts.strides import offset
 from msops._loops.to_c.printing.fused import fused
 from msops._loops.to_c.printing.lane_code import has_halves, in_vectors, trips_of
-from msops._loops.to_c.printing.records import elements_apart
 from msops._loops.to_c.printing.thread_calls import Captured, task_call, task_text
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.text.syntax import SIGNS
@@ -55,7 +49,6 @@ them, and an aligned store then crashes. No vector is longer than 64 bytes."""
 _ROLLED = "#pragma GCC unroll 1"
 """Stands before a loop around vectors. gcc would write out each of few iterations, and then takes
 half a vector from a whole one through memory: conv2d 1.7. Not around tiles of registers: 2.7."""
-_APART = "ms_apart_{}"
 _OUT_OF_MEMORY = "no memory for the local arrays of a parallel loop"
 
 
@@ -88,9 +81,6 @@ class CPrinter(Statements):
         vectors = self._vectors(stmt, begin, end)
         if vectors is not None:
             return vectors
-        apart, definitions = self._with_elements_apart(stmt)
-        if definitions:
-            return ["{", *indented([*definitions, *self.loop(apart)]), "}"]
         before = self._vector_loops
         lines = self.marked_loop(stmt, self._pragmas(stmt))
         if self._vector_loops > before and trips_of(stmt) is not None:
@@ -150,30 +140,6 @@ class CPrinter(Statements):
         lines = in_vectors(stmt, (begin, end), trips, values, updates, lambda: self.loop_body(stmt))
         self._vector_loops += lines is not None and has_halves(stmt, trips)
         return lines
-
-    def _with_elements_apart(self, stmt: For) -> tuple[For, list[str]]:
-        """Returns a loop with distances that gcc does not know, and their definitions."""
-        found = elements_apart(stmt, self._buffers) if stmt.vector else {}
-        if not found:
-            return stmt, []
-        moving = [a for a in accesses_in(stmt.body) if (a.buffer, a.indices) in found]
-        if not self.values.are_inside(stmt, moving):
-            return stmt, []
-        lines = []
-        for number in sorted({*found.values()}):
-            name = _APART.format(number)
-            self.values.names[name], self.values.ranges[name] = name, (0, 0)
-            lines += [f"int64_t {name} = 0;", f'__asm__("" : "+r"({name}));']
-
-        def moved(access: A) -> A:
-            number = found.get((access.buffer, access.indices))
-            if number is None:
-                return access
-            *outer, last = access.indices
-            far = index("add", last, Var(_APART.format(number)))
-            return dataclasses.replace(access, indices=(*outer, far))
-
-        return with_parts(stmt, body=map_accesses(stmt.body, moved)), lines
 
     def _in_registers(self, stmt: For) -> list[str]:
         """Returns a loop over the lanes of vectors as statements on whole vectors."""
@@ -310,9 +276,7 @@ class CPrinter(Statements):
             return vectors
         name = self.values.names[stmt.var]
         head = f"for (int64_t {name} = ms_begin; {name} < ms_end; ++{name}) {{"
-        stmt, definitions = self._with_elements_apart(stmt)
-        body = indented(self.loop_body(stmt))
-        return [*definitions, *self._pragmas(stmt), head, *body, "}"]
+        return [*self._pragmas(stmt), head, *indented(self.loop_body(stmt)), "}"]
 
     def _pairs(self, outer: For, inner: For, begin: str, width: str) -> list[str]:
         """Returns the loop over a task's share of the pairs of two loops' iterations."""
