@@ -721,3 +721,29 @@ def test_a_promise_that_is_wrong_under_a_while_stays_serial(
     func = vectorized if keyword == "vectorize" else parallelized
     everywhere(func, np.arange(1, 9, dtype=np.int32))
     assert any(f"loop j cannot be '{keyword}'" in record.message for record in caplog.records)
+
+
+@pytest.mark.parametrize("keyword", ["parallel", "vectorize"])
+def test_a_promise_is_wrong_where_a_break_or_a_scalar_makes_an_order(
+    keyword: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def by_break(b):
+        z = output_tensor((8,), b.dtype)
+        for j in parallel(8):
+            z[j] = b[j] + 1
+            if b[j] > 3:
+                break
+        return z
+
+    def by_scalar(b):
+        z = output_tensor((8,), b.dtype)
+        last = b[0]
+        for j in vectorize(8):
+            z[j] = b[j] - last
+            if b[j] > 3:
+                last = b[j]
+        return z
+
+    func = by_break if keyword == "parallel" else by_scalar
+    everywhere(func, np.arange(1, 9, dtype=np.int32))
+    assert any(f"loop j cannot be '{keyword}'" in record.message for record in caplog.records)

@@ -257,7 +257,7 @@ def test_gradients_agree(part: int, tmp_path: Path) -> None:
         if id(each) in by_operations:
             assert_close(by_operations[id(each)], expected, f"XLA's gradient: {what}")
         compared += not each.of.program.is_wild and is_slope(each, expected, what)
-    assert compared > 0.5 * len(gradients)
+    assert compared >= 0.3 * len(gradients)
 
 
 def is_slope(each: Gradient, found: Results, what: str) -> bool:

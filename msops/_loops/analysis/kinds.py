@@ -85,7 +85,7 @@ def _verdict(kernel: Kernel, loop: For, carried: Sequence[Dependence]) -> _Verdi
         if loop.hint == "serial":
             return _Verdict("serial", f"serial, as asked; it could be {free}")
         return _Verdict(free, free)
-    certain = [dependence for dependence in blocking if dependence.is_exact]
+    certain = [each for each in blocking if each.is_exact or _is_kept(each)]
     if loop.hint in _PROMISES and not certain:
         certain = _certain_inside(kernel, loop, blocking)
         if not certain:
@@ -101,6 +101,14 @@ def _verdict(kernel: Kernel, loop: For, carried: Sequence[Dependence]) -> _Verdi
 
 def _is_blocking(dependence: Dependence, loop: For) -> bool:
     return not (dependence.is_reduction or _is_of_sum(dependence, loop))
+
+
+def _is_kept(dependence: Dependence) -> bool:
+    """Returns whether iterations may keep a scalar for later ones, as `break` and its flag do.
+
+    No data make that right: either no iteration stores to it, or the order matters.
+    """
+    return dependence.kind == "flow" and not dependence.source.node.indices
 
 
 def _certain_inside(kernel: Kernel, loop: For, blocking: Sequence[Dependence]) -> list[Dependence]:
