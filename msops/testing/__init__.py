@@ -12,6 +12,7 @@ child_processes.py  how that process is started
 guarded_child.py    what it runs
 python_calls.py     Python functions, stopped in time
 sizes.py            other sizes, values and dtypes
+attributes.py       the op with other values of its attributes
 trials.py           the op on these, and what came of it
 repeats.py          results that repeat where inputs do
 orders.py           results that follow the order of inputs

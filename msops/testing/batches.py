@@ -32,7 +32,7 @@ def check_vmap(subject: Subject) -> Finding:
         return skipped(check, "the op has no output")
     every = tuple(range(len(subject.flat)))
     choices = list(dict.fromkeys([every, *((index,) for index in every)]))
-    lines = [line for mapped in choices for line in _of_one(subject, mapped, every)]
+    lines = [line for mapped in choices for line in batch_lines(subject, mapped, every)]
     for inner, outer in _levels(every) if not lines else ():
         lines += _of_two(subject, inner, outer)
     if lines:
@@ -49,7 +49,7 @@ def check_vmap(subject: Subject) -> Finding:
     )
 
 
-def _of_one(subject: Subject, mapped: Mapped, every: Mapped) -> list[str]:
+def batch_lines(subject: Subject, mapped: Mapped, every: Mapped) -> list[str]:
     """Reports where one axis, of some inputs, has other results than a loop."""
     slices = [_elements(array, i in mapped, _MAPPED) for i, array in enumerate(subject.flat)]
     if not subject.stands(list(zip(*slices, strict=True))):

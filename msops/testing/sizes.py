@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from msops.testing.attributes import attribute_lines
 from msops.testing.corners import changed_corners
 from msops.testing.guarded import HangError
 from msops.testing.lone_places import one_alone
@@ -91,7 +92,15 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
     with warnings.catch_warnings():  # NumPy's, of a Python function
         warnings.simplefilter("ignore")
         trials = list(try_out(subject, dict(_revalued(subject)), is_safe))
-    faults = fault_lines(trials)
+        faults = fault_lines(trials)
+        unlike, attributes = ([], []) if faults else attribute_lines(subject, is_safe)
+    if unlike:
+        return failed(
+            check,
+            "the op is wrong for other values of an attribute",
+            unlike,
+            "Handle the value, or refuse it: return another code than 0, or raise in out.",
+        )
     if faults:
         return failed(
             check,
@@ -100,7 +109,8 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
             "Do not turn a number into an index or a count before its range was checked; NaN "
             "compares as false with everything.",
         )
-    return passed(check, summary(trials))
+    also = f"; attributes: {', '.join(attributes)}" if attributes else ""
+    return passed(check, summary(trials) + also)
 
 
 def _is_of_xla(subject: Subject) -> bool:

@@ -30,6 +30,7 @@ class Trial:
       faults: what went wrong, a line each.
       results: what came of it; nothing if something went wrong.
       job: the run of a kernel in a library.
+      leaves_buffers: whether it crashed, or reached beyond an array.
     """
 
     inputs: str
@@ -38,6 +39,7 @@ class Trial:
     faults: tuple[str, ...]
     results: tuple[np.ndarray, ...] = ()
     job: Job | None = None
+    leaves_buffers: bool = False
 
 
 def fault_lines(trials: Sequence[Trial]) -> list[str]:
@@ -141,7 +143,8 @@ def _trial_of(
             faults += difference_lines(job.outputs, back, front)
         results = _results_of_run(job, back)
     refusal = "return code" if back.error else ""
-    return Trial(name, job.inputs, refusal, tuple(unique(faults)), results, job)
+    leaves_buffers = bool(bounds.lines or back.crash or front.crash)
+    return Trial(name, job.inputs, refusal, tuple(unique(faults)), results, job, leaves_buffers)
 
 
 def results_of(subject: Subject, cases: Sequence[Arrays], is_safe: bool) -> list[Arrays | None]:

@@ -1,0 +1,123 @@
+"""`opcheck` gives an op other values of its attributes than those it was called with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import numpy as np
+import pytest
+from test_opcheck import check_one
+
+from msops import cpp, pyfunc, source
+from msops.testing import Finding
+
+X = np.linspace(1, 2, 4, dtype=np.float32)
+KERNEL = """
+#include "custom_aot_extra.h"
+extern "C" int Kernel(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
+                      void *stream, void *extra) {
+  if (nparam != 2 || std::string(dtypes[0]) != "float32") return 1;
+  int64_t n = 1;
+  for (int i = 0; i < ndims[0]; ++i) n *= shapes[0][i];
+  const float *x = static_cast<const float *>(params[0]);
+  float *y = static_cast<float *>(params[1]);
+  const auto &attributes = *static_cast<AotExtra *>(extra);
+  BODY
+  return 0;
+}
+"""
+SUM = """
+  const bool exclusive = attributes.Attr<bool>("exclusive");
+  float sum = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    if (!exclusive) sum += x[i];
+    if (FIRST) y[i] = sum;
+    if (exclusive) sum += x[i];
+  }
+"""
+SCALE = """
+  const float by = attributes.Attr<float>("by");
+  for (int64_t i = 0; i < n; ++i) y[i] = LAST ? 0 : by * x[i];
+"""
+PLACE = """
+  const int64_t place = attributes.Attr<int64_t>("place");
+  for (int64_t i = 0; i < n; ++i) y[i] = i == place ? 0 : x[i];
+"""
+BEFORE = """
+  const int64_t by = attributes.Attr<int64_t>("by");
+  for (int64_t i = 0; i < n; ++i) y[i] = i < 1 ? 0 : x[i - by];
+"""
+
+
+def values_of(op: Any) -> Finding:
+    return check_one(op, "values", X)
+
+
+def of_body(body: str, **attrs: Any) -> Finding:
+    return values_of(
+        cpp(source(KERNEL.replace("BODY", body), "Kernel"), out=lambda x: x, attrs=attrs)
+    )
+
+
+@pytest.mark.parametrize(
+    ("body", "attrs", "said"),
+    [
+        (SUM.replace("FIRST", "i || !exclusive"), {"exclusive": False}, "exclusive=True: the inp"),
+        (SCALE.replace("LAST", "by < 0 && i == n - 1"), {"by": 2.0}, "by=-3.0: larger odd: place"),
+    ],
+)
+def test_what_a_kernel_does_wrong_for_another_value_is_found(
+    body: str, attrs: dict[str, Any], said: str
+) -> None:
+    finding = of_body(body, **attrs)
+    assert finding.verdict == "failed", finding
+    assert finding.details[0].startswith(said), finding
+
+
+@pytest.mark.parametrize(
+    ("body", "attrs"),
+    [
+        (SUM.replace("FIRST", "true"), {"exclusive": False}),
+        (SCALE.replace("LAST", "false"), {"by": 2.0}),
+        (PLACE, {"place": 0}),
+        # It reads before its input for 5, which may make no sense.
+        (BEFORE, {"by": 1}),
+    ],
+    ids=["a flag", "a factor", "a place", "a crash"],
+)
+def test_what_a_value_means_is_no_fault(body: str, attrs: dict[str, Any]) -> None:
+    finding = of_body(body, **attrs)
+    assert finding.verdict == "passed", finding
+
+
+def test_a_python_function_meets_other_values() -> None:
+    calls = []
+
+    def counts(x: np.ndarray, train: bool = False) -> np.ndarray:
+        calls.append(train)
+        return x + np.float32(train * len(calls))
+
+    finding = values_of(pyfunc(counts, out=lambda x, train: x, attrs={"train": False}))
+    assert finding.verdict == "failed", finding
+    assert finding.details[0] == "train=True: calls with the same inputs differ"
+
+
+def test_a_batch_for_another_value_is_compared() -> None:
+    def turned(x: np.ndarray, by: int = 1) -> np.ndarray:
+        return np.roll(x, by, -1 if by == 1 else None) if x.ndim else x
+
+    op = pyfunc(turned, out=lambda x, by: x, attrs={"by": 1}, vmap="expand_dims")
+    finding = values_of(op)
+    assert finding.verdict == "failed", finding
+    assert finding.details[0].startswith("by=2: all inputs mapped")
+
+
+def test_a_result_of_another_shape_than_out_says_for_another_value() -> None:
+    op = pyfunc(
+        lambda x, count=2: np.repeat(x, 2),
+        out=lambda x, count: jax.ShapeDtypeStruct((x.size * count,), x.dtype),
+        attrs={"count": 2},
+    )
+    finding = values_of(op)
+    assert finding.verdict == "failed", finding
