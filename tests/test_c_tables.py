@@ -175,9 +175,9 @@ def test_values_under_conditions_on_positions_get_tables(
 
 def test_large_tables_are_those_of_functions_and_elements() -> None:
     def text(value: str) -> str:
-        kernel = f"""kernel k(x: float32[8, {20_000}]) -> (y) {{
-          buffer y: float32[8, 20000]
-          serial i in 0 .. 8 {{
+        kernel = f"""kernel k(x: float32[4, {20_000}]) -> (y) {{
+          buffer y: float32[4, 20000]
+          serial i in 0 .. 4 {{
             serial j in 0 .. 20000 {{ y[i, j] = x[i, j] * ({value}) }}
           }}
         }}"""
