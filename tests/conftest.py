@@ -67,6 +67,13 @@ def forget_programs() -> Iterator[None]:
     jax.clear_caches()
 
 
+@pytest.fixture(scope="module")
+def quick_collections() -> None:
+    """Keeps what other files left out of the garbage collections that a file asks for."""
+    gc.collect()
+    gc.freeze()
+
+
 def run_command(*arguments: object) -> None:
     """Runs ``msops`` with arguments in this process.
 

@@ -26,6 +26,8 @@ from msops.errors import (
     KernelError,
 )
 
+pytestmark = pytest.mark.usefixtures("quick_collections")
+
 X = jnp.array([1.0, 2.0, 3.0], jnp.float32)
 Y = jnp.array([4.0, 5.0, 6.0], jnp.float32)
 

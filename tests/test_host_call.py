@@ -27,6 +27,8 @@ from quick_cases import in_turn, one_in
 
 from msops import Custom, Tensor, _native, errors
 
+pytestmark = pytest.mark.usefixtures("quick_collections")
+
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 CALLBACK = {"lower": "callback"}
 

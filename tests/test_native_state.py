@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from native_harness import PREAMBLE, Call, build, failure, run, same
 
+pytestmark = pytest.mark.usefixtures("quick_collections")
+
 SOURCE = (
     PREAMBLE
     + """

@@ -24,6 +24,8 @@ from tbe_ops import kernel_of, op_info
 
 from msops import Custom, Tensor
 
+pytestmark = pytest.mark.usefixtures("quick_collections")
+
 X = jnp.arange(4.0)
 SCALE = 2.0
 
