@@ -38,6 +38,8 @@ from loop_ir import (
 )
 from quick_cases import one_in
 
+import msops
+
 
 def evaluate(make: Callable[..., Expr], *arrays: np.ndarray) -> np.ndarray:
     """Runs an expression over the elements of 1-D arrays of one size, which it is made of."""
@@ -368,3 +370,24 @@ def test_a_constant_is_rounded_to_its_dtype(dtype: str) -> None:
     got = evaluate(lambda a: Binary("add", a, Const(0.1, dtype), dtype),
                    np.zeros(1, as_dtype(dtype).dtype))  # fmt: skip
     assert got[0] == np.array(0.1, as_dtype(dtype).dtype)
+
+
+INF, NAN = math.inf, math.nan
+
+
+def constants(x):
+    y = output_tensor((6,), x.dtype)  # noqa: F821
+    y[0] = bfloat16(INF)  # noqa: F821
+    y[1] = float32(-INF)  # noqa: F821
+    y[2] = float16(NAN)  # noqa: F821
+    y[3] = bfloat16(NAN)  # noqa: F821
+    y[4] = bfloat16(2**63)  # noqa: F821
+    y[5] = float64(-(2**63))  # noqa: F821
+    return y
+
+
+@pytest.mark.parametrize("lower", ["xla", "native"])
+def test_constants_keep_what_is_no_number_and_integers_beyond_int64(lower: str) -> None:
+    op = msops.Custom(constants, func_type="akg", compile_attrs={"lower": lower})
+    want = [INF, -INF, NAN, NAN, 2.0**63, -(2.0**63)]
+    np.testing.assert_array_equal(op(np.ones(1, "float32")), np.float32(want))

@@ -330,7 +330,8 @@ def cast(typing: Typing, node: ast.AST, operand: Expr, dtype: str) -> Expr:
         if is_float(dtype):
             with np.errstate(over="ignore"):
                 # numpy's bfloat16 takes no int of more than 63 bits.
-                exact = number if abs(number) < 2**63 else np.uint64(number)
+                is_long = isinstance(number, int) and number >= 2**63
+                exact = np.uint64(number) if is_long else number
                 return Const(float(as_dtype(dtype).dtype.type(exact)), dtype)
         if not is_float(dtype) and math.isfinite(number):
             limits = np.iinfo(dtype)
