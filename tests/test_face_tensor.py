@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import copy
 import pickle
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import ml_dtypes
 import numpy as np
 import pytest
 from face_namespace import ms
@@ -383,3 +385,12 @@ def test_pieces_and_repeats_are_mindspores():
     ):
         with pytest.raises(ValueError, match=r"Tensor\..*: expected"):
             wrong()
+
+
+@pytest.mark.parametrize("dtype", ["float16", ml_dtypes.bfloat16])
+def test_a_quotient_of_16_bits_is_rounded_down_once(dtype: Any) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-100, 100, 5000).astype(dtype)
+    y = rng.uniform(0.01, 1, 5000).astype(dtype)
+    got = ops.floor_div(ms.Tensor(x), ms.Tensor(y)).asnumpy()
+    np.testing.assert_array_equal(got.astype(np.float64), (x // y).astype(np.float64))

@@ -205,6 +205,11 @@ def abs(x: Array) -> Array:
 def _floor_divide(x: Array, y: Array) -> Array:
     if x.dtype == bool and y.dtype == bool:
         return jnp.broadcast_arrays(x, y)[0]
+    dtype = jnp.result_type(x, y)
+    if jnp.issubdtype(dtype, jnp.floating) and dtype.itemsize == 2:
+        # jax.numpy rounds each step to 16 bits, and is off by one or more.
+        quotient: Array = _floor_divide(x.astype(jnp.float32), y.astype(jnp.float32))
+        return quotient.astype(dtype)
     quotient = jnp.floor_divide(x, y)
     if jnp.issubdtype(quotient.dtype, jnp.integer):
         return _unless_by_0(x, y, quotient)
