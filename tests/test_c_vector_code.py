@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loop_ir import PASSES_TO_C, Kernel, interpret, kernel_text, parse_kernel, run_passes
+from loop_ir import PASSES_TO_C, Kernel, as_dtype, interpret, kernel_text, parse_kernel, run_passes
 from loop_native import build_together, call, printed
 
 from msops._base import processor
@@ -48,6 +48,16 @@ PARTS = {
         if (!(is_more[])) {{ t[] = t[] + b[i] }}
         c[i] = (is_more[] || (t[] > {one})) ? t[] : -(t[])
       }} }}
+    }}""",
+    "any": """local s: bool[] {{
+      s[] = false
+      reduction i in 0 .. {n} {{ s[] = s[] || (a[i] > (b[i] + {one})) }}
+      c[1] = {dtype}(s[])
+    }}""",
+    "all": """local s: bool[] {{
+      s[] = true
+      reduction i in 0 .. {n} {{ s[] = s[] && (a[i] > (b[i] - {one})) }}
+      c[1] = {dtype}(s[])
     }}""",
     "casts": "parallel i in 0 .. {n} {{ c[i] = {dtype}(int32(a[i])) + {dtype}(i % 4) }}",
     "extremes": "parallel i in 0 .. {n} {{ c[i] = max(min(a[i], b[i]), {one}) - abs(a[i]) }}",
@@ -123,6 +133,24 @@ def test_vectors_compute_what_the_interpreter_does(
             call(library, after, source, inputs), interpret(kernel, inputs), strict=True
         ):
             np.testing.assert_array_equal(got, want, err_msg=kernel_text(kernel))
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8"])
+def test_a_variable_outside_of_the_loop_is_stored(tmp_path: Path, dtype: str) -> None:
+    kernel = parse_kernel(f"""kernel outer(x: {dtype}[9]) -> (y) {{
+      buffer y: {dtype}[4]
+      serial i in 0 .. 4 {{
+        local s: {dtype}[] {{
+          s[] = x[5]
+          serial j in 0 .. 4 {{ if (j == i) {{ s[] = abs(s[]) }} }}
+          y[i] = s[]
+        }}
+      }}
+    }}""")
+    x = np.arange(-9, 0).astype(as_dtype(dtype).dtype)
+    source = printed(kernel, 0)
+    (got,) = call(build_together(tmp_path, [source]), kernel, source, [x])
+    np.testing.assert_array_equal(got, np.full(4, 4, got.dtype))
 
 
 @pytest.mark.parametrize("op", ["min", "max"])

@@ -100,9 +100,14 @@ class LaneStatements:
         elif update.op == "add":
             total = self._summed(update)
         else:
-            total = types.joined(update.op, dtype, total, self.lanes.value(update.term))
+            term = self._bool(update.term) if dtype == "bool" else self.lanes.value(update.term)
+            total = types.joined(update.op, dtype, total, term)
         on = self.lanes.on(bytes_of(dtype))
         return f"{name} = {on} ? {total} : {name};" if on else f"{name} = {bare(total)};"
+
+    def _bool(self, expr: Expr) -> str:
+        """Returns a condition as it is in memory: 0 or 1 in a byte."""
+        return f"({self.lanes.types.of('bool')})({self.lanes.condition(expr, 1)} & 1)"
 
     def _summed(self, update: Update) -> str:
         """Returns the sum of an element or variable and a term."""
@@ -144,8 +149,11 @@ class LaneStatements:
         if isinstance(store.value, Load) and not self.lanes.moves_together(store, store.value):
             # Nothing but a copy of elements one by one.
             raise UnprintableError
+        if dtype in ROUNDED and store.buffer in self._values.variables:
+            # A variable outside of the loop, which is a float until it is stored.
+            raise UnprintableError
         if dtype == "bool":
-            value = f"({types.of(dtype)})({self.lanes.condition(store.value, 1)} & 1)"
+            value = self._bool(store.value)
         elif dtype in ROUNDED:
             value, dtype = self.lanes.in_storage(store.value), "uint16"
         else:
