@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from loop_ir import interpret, parse_kernel
+from loop_ir import as_dtype, interpret, parse_kernel
 
 import msops
 from msops import ops
@@ -288,6 +288,14 @@ def test_the_interpreter_has_the_zeros_of_python(dtype: str) -> None:
     assert np.signbit(low).all()
     assert not np.signbit(high).any()
     assert not np.signbit(signs).any()
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+def test_the_sign_of_minus_zero_is_zero_in_python(dtype: str) -> None:
+    found = sign(as_dtype(dtype).dtype.type(-0.0))
+    assert found.dtype == as_dtype(dtype).dtype
+    assert found == 0
+    assert not np.signbit(found)
 
 
 def hyperbolic(a):

@@ -123,6 +123,12 @@ def _round_half_away(x: Any) -> Any:
     return whole + np.copysign(1.0, x) if abs(x - whole) >= 0.5 else whole
 
 
+def _sign(x: Any) -> Any:
+    # That of bfloat16's -0 is -0 in numpy.
+    found = np.sign(x)
+    return found + found.dtype.type(0)
+
+
 def _popcount(x: Any) -> Any:
     # numpy counts the bits of the absolute value: so it gets the same bits as an unsigned integer.
     bits = np.asarray(x)
@@ -277,7 +283,7 @@ FUNCTIONS: dict[str, Function] = {
     ),
     # -1, 0 or 1 in the operand's dtype; NaN of NaN.
     "sign": Function(
-        numpy=np.sign,
+        numpy=_sign,
         domain="number",
         derivative=("0",),
         c="1 if x > 0 else (-1 if x < 0 else x + 0)",
