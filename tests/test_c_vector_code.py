@@ -111,7 +111,13 @@ def loop(part: str, dtype: str, n: int) -> Kernel:
     return parse_kernel(LOOP.format(dtype=dtype, loop=part.format(n=n, dtype=dtype, one=one)))
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int32", "int64", "uint8"])
+@pytest.mark.parametrize(
+    "dtype",
+    [
+        *("float32", "float16", "int32"),
+        *(pytest.param(d, marks=pytest.mark.slow) for d in ("float64", "int64", "uint8")),
+    ],
+)
 def test_vectors_compute_what_the_interpreter_does(
     tmp_path: Path, dtype: str, vector_bytes: int
 ) -> None:

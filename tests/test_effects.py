@@ -397,7 +397,7 @@ def test_an_effects_barrier_raises_an_error_once(stateful: Any) -> None:
     def fail(x: Any) -> Any:
         raise ValueError("by hand")
 
-    long = jax.jit(lambda x: jax.lax.fori_loop(0, 30, lambda _, x: x @ x, x))
+    long = jax.jit(lambda x: jax.lax.fori_loop(0, 100, lambda _, x: x @ x, x))
     program = jax.jit(Custom(fail, first, first, stateful=stateful))
     with pytest.raises((ValueError, RuntimeError), match="by hand"):
         program(jnp.eye(700))

@@ -180,6 +180,7 @@ def test_files_that_are_none(tmp_path):
         CustomOpBuilder("m", "a.cpp", op_def=str(good), op_doc=("absent.yaml",)).build()
 
 
+@pytest.mark.slow
 def test_an_operator_without_an_infer_class(tmp_path):
     (tmp_path / "ops.yaml").write_text(operator(ARGS, RETURNS, name="forgotten"))
     (tmp_path / "ops.cpp").write_text(

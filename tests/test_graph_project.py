@@ -107,6 +107,7 @@ def test_a_kernel_that_launches_several_operators(ops):
     same(jax.grad(lambda x: ops.square_and_add(x).sum())(X), 2 * X + 1)
 
 
+@pytest.mark.slow
 def test_operators_are_imported_from_build_dir(tmp_path):
     """In another process and folder, as scripts do that came with a build."""
     with warnings.catch_warnings():

@@ -37,14 +37,11 @@ LONG = {
 }
 QUICK = [
     *(f"forward {kind} auto" for kind in KINDS),
-    *(f"forward {kind} explicit" for kind in ("aot", "akg_native", "tbe")),
+    "forward akg_native explicit",
     "gradient aot auto",
-    "gradient akg_native explicit",
     "batched pyfunc auto",
-    "mapped_by_hand aicpu auto",
     "mapped_by_hand aot explicit",
     "unruled pyfunc auto",
-    "unruled aot explicit",
     *(name for name in NAMED if name not in LONG),
 ]
 SLOW = [name for name in (*EVERY, *NAMED) if name not in QUICK]
