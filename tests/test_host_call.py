@@ -838,7 +838,7 @@ ORDERED = {"stateful": "ordered"}
         (1, {}, FAILS_FIRST, True),
         (1, {}, LATER, True),
         (1, {"stateful": True}, "", True),
-        (5, {"stateful": True}, "", True),
+        pytest.param(5, {"stateful": True}, "", True, marks=pytest.mark.slow),
         (5, ORDERED, "", True),
         pytest.param(40, {"stateful": True}, "", True, marks=pytest.mark.slow),
         (1, ORDERED, "", False),

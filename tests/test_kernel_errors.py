@@ -119,6 +119,7 @@ def test_other_kernels(way: str, first_successes: int, tmp_path: Path) -> None:
     assert all("kernel returned 7" in str(error) for error in found)
 
 
+@pytest.mark.slow
 def test_extensions() -> None:
     fail = extension("runners").fail
     for call in (fail, jax.jit(fail)):

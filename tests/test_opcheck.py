@@ -729,6 +729,7 @@ def test_a_function_that_reads_what_is_in_out_is_found() -> None:
     assert "depend on memory that it has not written" in finding.summary
 
 
+@pytest.mark.slow
 def test_kernels_that_work_in_place_pass() -> None:
     def double(x: np.ndarray, out: np.ndarray) -> None:
         out *= 2
@@ -803,9 +804,9 @@ def test_a_right_aicpu_kernel_passes() -> None:
 RIGHT = {
     "aot": (lambda: aot("Multiply", bprop=multiply_bprop), (X, Y)),
     "pyfunc": (lambda: Custom(np.multiply, first, first, bprop=multiply_bprop), (X, Y)),
-    "tbe": (lambda: tbe(lambda te, x, y: te.vmul(te.vexp(x), y)), (X[0], Y[0])),
 }
 RIGHT_AND_SLOW = {
+    "tbe": (lambda: tbe(lambda te, x, y: te.vmul(te.vexp(x), y)), (X[0], Y[0])),
     "akg native": (lambda: loops(solve_lower, "native"), (X[:, :3].copy(), X[:, 0].copy())),
     "aicpu": (lambda: aicpu("Mul", bprop=multiply_bprop), (X, Y)),
     "akg raised": (lambda: loops(matmul, "xla"), (X, X.T.copy())),
@@ -855,6 +856,7 @@ def test_an_attribute_and_a_list_are_passed_on() -> None:
     assert report.ok, report
 
 
+@pytest.mark.slow
 def test_tensors_are_checked_in_64_bits() -> None:
     op = Custom(np.multiply, first, first, bprop=multiply_bprop)
     report = opcheck(op, Tensor(X.astype(np.float64)), Tensor(Y.astype(np.float64)))
@@ -1220,6 +1222,7 @@ def test_sanitizers_accept_a_kernel_that_reads_an_attribute(tmp_path: Path) -> N
     assert sanitize(op).verdict == "passed"
 
 
+@pytest.mark.slow
 def test_an_extreme_among_the_first_elements_is_no_fault_of_one_size():
     def below_the_top(x):
         y = output_tensor(x.shape, x.dtype)  # noqa: F821

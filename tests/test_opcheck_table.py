@@ -39,7 +39,7 @@ def came_first(fault: Fault, checks: set[str]) -> bool:
     return bool(checks) if fault.by == "any" else checks == ({fault.by} if fault.by else set())
 
 
-@pytest.mark.parametrize("name", one_in(4, FAST))
+@pytest.mark.parametrize("name", one_in(6, FAST))
 def test_a_fault_is_found_by_the_check_that_the_table_names(name: str) -> None:
     report = ROWS[name].check()
     assert came_first(ROWS[name], {finding.check for finding in report.failures[:1]}), report

@@ -41,7 +41,6 @@ QUICK = [
     "gradient aot auto",
     "batched pyfunc auto",
     "mapped_by_hand aot explicit",
-    "unruled pyfunc auto",
     *(name for name in NAMED if name not in LONG),
 ]
 SLOW = [name for name in (*EVERY, *NAMED) if name not in QUICK]
