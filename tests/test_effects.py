@@ -402,7 +402,15 @@ def test_an_effects_barrier_raises_an_error_once(stateful: Any) -> None:
     with pytest.raises((ValueError, RuntimeError), match="by hand"):
         program(jnp.eye(700))
     jax.effects_barrier()
-    program(long(jnp.eye(700)))  # runs when its input is there
-    with pytest.raises((ValueError, RuntimeError), match="by hand"):
-        jax.effects_barrier()
+    raised: list[str] = []
+    try:
+        program(long(jnp.eye(700)))  # runs when its input is there
+    except (ValueError, RuntimeError) as error:
+        raised.append(str(error))
+    if raised:
+        # On a busy machine the input may be there before the call.
+        assert "by hand" in raised[0]
+    else:
+        with pytest.raises((ValueError, RuntimeError), match="by hand"):
+            jax.effects_barrier()
     jax.effects_barrier()
