@@ -98,7 +98,7 @@ def _release(value: memoryview) -> None:
 def _frames() -> Iterator[Any]:
     """Yields running frames but those of this file, and what their variables hold.
 
-    Python does not tell the variables of a frame that runs as it tells what other objects hold.
+    What the variables of a running frame hold is not among what `gc` says that objects hold.
     """
     for frame in sys._current_frames().values():
         above: Any = frame
