@@ -2250,6 +2250,22 @@ def test_no_compiler_chooses_the_order_of_a_sum() -> None:
     assert "reduction(" not in text
 
 
+def test_a_sum_that_stays_a_loop_has_no_mark_that_lets_a_compiler_choose_its_order() -> None:
+    text = """kernel k(a: float32[400]) -> (b, s) {
+  buffer b: float32[400]
+  buffer s: float32[1]
+  local sum: float32[] {
+    sum[] = 0.0:float32
+    reduction i in 0 .. 40 @vector(lanes) {
+      sum[] = sum[] + a[i * 9]
+      b[i * 9] = b[i * 9] + a[i * 9]
+    }
+    s[0] = sum[]
+  }
+}"""
+    assert re.findall("#pragma (.*)", c_source(parse_kernel(text)).text) == ["GCC ivdep"]
+
+
 # Rows of a sparse matrix, `first[i] .. first[i + 1]` of its elements.
 SPARSE = """kernel sparse(first: int32[5], value: float32[9], at: int32[9], x: float32[4]) -> (y) {{
   buffer y: float32[4]

@@ -228,6 +228,12 @@ def test_the_corpus_has_the_bits_of_plain_code(compiler: str, size: int, tmp_pat
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)
+def test_sums_beside_stores_keep_their_order(compiler: str, tmp_path: Path) -> None:
+    chosen = [p for p in of_the_corpus(40) if p.name == "pairwise_distance"]
+    check_compiler(tmp_path, compiler, [*with_gradients(chosen)])
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
 @pytest.mark.parametrize("rows", [7, *(pytest.param(n, marks=SLOW) for n in (16, 20, 64, 133))])
 def test_rows_that_conditions_choose(compiler: str, rows: int, tmp_path: Path) -> None:
     programs = [

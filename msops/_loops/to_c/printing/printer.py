@@ -120,11 +120,11 @@ class CPrinter(Statements):
         """Returns the directives for a compiler before a loop."""
         if not stmt.vector:
             return []
-        if stmt.kind == "parallel":
-            # Iterations whose indices are checked share the code of the first failure.
-            is_simd = stmt.vector != "ivdep" and not self.values.check_bounds
-            return [f"#pragma {'omp simd' if is_simd else 'GCC ivdep'}"]
-        return ["#pragma omp simd"]
+        # A compiler may add the terms of a marked reduction in an order of its own, as clang does.
+        # Iterations whose indices are checked share the code of the first failure.
+        is_independent = stmt.kind == "parallel" and not self.values.check_bounds
+        is_simd = is_independent and stmt.vector != "ivdep"
+        return [f"#pragma {'omp simd' if is_simd else 'GCC ivdep'}"]
 
     def _vectors(
         self, stmt: For, begin: str, end: str, *, is_shared: bool = False
