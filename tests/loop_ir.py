@@ -179,7 +179,7 @@ from msops._loops.to_c.ranges.versioning import version_loops_over_data
 from msops._loops.to_c.reduce import partial_sums
 from msops._loops.to_c.reduce.deferring import defer_sums
 from msops._loops.to_c.reduce.neighbours import gather_from_neighbours
-from msops._loops.to_c.reduce.networks import defer_nan_tests
+from msops._loops.to_c.reduce.networks import sort_integers
 from msops._loops.to_c.reduce.partial_sums import split_reductions
 from msops._loops.to_c.reduce.scattering import split_updates
 from msops._loops.to_c.text.names import LIBRARY
@@ -303,7 +303,6 @@ __all__ = [
     "count_windows",
     "counts",
     "cuda_source",
-    "defer_nan_tests",
     "defer_sums",
     "dependences",
     "describe",
@@ -380,6 +379,7 @@ __all__ = [
     "simplify",
     "sink_parallel_loops",
     "size_bytes",
+    "sort_integers",
     "specialise_tvm",
     "split_at_pivots",
     "split_reductions",

@@ -1,6 +1,7 @@
-"""A condition that keeps an extreme keeps the zero that Python keeps, in all forms of a kernel.
+"""What keeps or sorts extremes keeps the zeros that Python keeps, in all forms of a kernel.
 
-Of 0 and -0 neither is greater: `if x > m: m = x` keeps the first, with `>=` the last.
+Of 0 and -0 neither is greater: `if x > m: m = x` keeps the first, with `>=` the last. For `min` and
+`max` -0 is less than 0, in networks that sort as well.
 """
 
 from __future__ import annotations
@@ -216,8 +217,35 @@ def sorted_in_threes(x):
     return y
 
 
+def in_order(a, b):
+    return min(a, b), max(a, b)
+
+
+def medians(x):
+    n, m = x.shape
+    y = output_tensor((n, m), x.dtype)
+    for i in range(n):
+        for j in range(m - 4):
+            a = x[i, j]
+            b = x[i, j + 1]
+            c = x[i, j + 2]
+            d = x[i, j + 3]
+            e = x[i, j + 4]
+            a, b = in_order(a, b)
+            d, e = in_order(d, e)
+            a, c = in_order(a, c)
+            b, c = in_order(b, c)
+            a, d = in_order(a, d)
+            c, d = in_order(c, d)
+            b, e = in_order(b, e)
+            b, c = in_order(b, c)
+            d, e = in_order(d, e)
+            y[i, j] = c
+    return y
+
+
 KERNELS = [of_rows, with_places, of_columns, of_both_axes, under_conditions, of_windows, so_far,
-           by_data, sorted_in_threes]  # fmt: skip
+           by_data, sorted_in_threes, medians]  # fmt: skip
 VALUES = {
     "zeros": [0.0, -0.0],
     "among negative": [-1.0] * 9 + [0.0, -0.0],

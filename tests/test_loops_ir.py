@@ -369,7 +369,10 @@ FAULTS: dict[str, list[Kernel]] = {
         with_condition(Unary("not", ONE, "bool")),
         with_condition(Unary("neg", Const(True, "bool"), "bool")),
     ],
-    "a sign keeps the dtype": [with_value(Unary("neg", ZERO, "float32"))],
+    "a sign has its result's dtype": [
+        with_value(Unary("neg", ZERO, "float32")),
+        with_value(Unary("bits", ONE, "float32")),
+    ],
     "an operation is a known one": [with_value(Binary("atan2", ONE, ONE, "float32"))],  # type: ignore[arg-type]
     "operands of an operation have one dtype": [with_value(Binary("add", ONE, ZERO, "float32"))],
     "an operation takes such operands": [

@@ -79,7 +79,7 @@ class Load(KeepsFacts):
     location: Location | None = _location()
 
 
-UnaryOp: TypeAlias = Literal["neg", "not", "invert"]
+UnaryOp: TypeAlias = Literal["neg", "not", "invert", "bits"]
 BinaryOp: TypeAlias = Literal[
     "add", "sub", "mul", "div", "floordiv", "mod", "truncdiv", "truncmod", "pow", "min", "max",
     "and", "or", "xor", "shl", "shr", "land", "lor", "eq", "ne", "lt", "le", "gt", "ge",
@@ -88,7 +88,7 @@ BinaryOp: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class Unary(KeepsFacts):
-    """`neg` of numbers, `not` of bools, `invert` of integers."""
+    """`neg` of numbers, `not` of bools, `invert` of integers, `bits` of what `BITS` has."""
 
     op: UnaryOp
     operand: Expr

@@ -64,6 +64,8 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 DTYPES = ("bool", *INTEGERS, *FLOATS)
 """The dtypes of the loop IR."""
+BITS = {"float32": "int32", "float64": "int64", "int32": "float32", "int64": "float64"}
+"""What `bits` of a dtype is: the number of another dtype that has the same bits."""
 
 
 def is_float(dtype: str) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 
 from msops._base.dtypes import as_dtype
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.operators import COMPARISONS, LOGICAL, is_float
+from msops._loops.ir.operators import BITS, COMPARISONS, LOGICAL, is_float
 from msops._loops.ir.ranges import dtype_range
 
 Value: TypeAlias = Any
@@ -58,6 +58,9 @@ def unary(op: str, dtype: str) -> Callable[[Value], Value]:
         return operator.not_
     if op == "invert":
         return _wrapped(operator.invert, dtype)
+    if op == "bits":
+        own, other = (as_dtype(each).dtype.type for each in (dtype, BITS[dtype]))
+        return lambda value: constant(own(value).view(other).item(), BITS[dtype])
     return operator.neg if is_float(dtype) else _wrapped(operator.neg, dtype)
 
 

@@ -47,7 +47,7 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import BINARY
 
-UNARY_SIGNS = {"neg": "-", "not": "!", "invert": "~"}
+UNARY_SIGNS = {"neg": "-", "not": "!", "invert": "~", "bits": "bits"}
 
 
 def kernel_text(kernel: Kernel) -> str:

@@ -35,7 +35,7 @@ from msops._loops.ir.nodes import (
     VectorForm,
     Within,
 )
-from msops._loops.ir.operators import BINARY, DTYPES, is_float
+from msops._loops.ir.operators import BINARY, BITS, DTYPES, is_float
 from msops._loops.ir.text import UNARY_SIGNS
 from msops._loops.oracle.tokens import Reader, Token, unexpected
 
@@ -294,6 +294,8 @@ class _Parser(Reader):
     def _applied(self, first: Token, args: tuple[Expr, ...]) -> Expr:
         """Returns what a word with arguments is: a cast, an operation or a function."""
         name = first.text
+        if name == "bits" and [arg.dtype for arg in args if arg.dtype in BITS]:
+            return Unary("bits", args[0], BITS[args[0].dtype])
         function = FUNCTIONS.get(name)
         arity = function.arity if function else 2 if name in _PREFIX else 1
         if function is None and name not in (*_PREFIX, *DTYPES):

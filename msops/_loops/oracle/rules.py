@@ -38,6 +38,7 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import (
     BINARY,
+    BITS,
     DTYPES,
     FLOATS,
     INTEGERS,
@@ -89,6 +90,7 @@ _UNARY = {
     "neg": _DOMAINS["number"],
     "not": _DOMAINS["bool"],
     "invert": _DOMAINS["integer"],
+    "bits": (*BITS,),
 }
 _BINARY = {op: _DOMAINS[domain] for op, (_, domain) in BINARY.items()}
 _BINARY |= {op: (*_BINARY[op], "bool") for op in ("eq", "ne", "and", "or", "xor")}
@@ -101,6 +103,10 @@ def _rank(access: Load | Store, scope: Scope) -> int:
 
 def _dtype(access: Load | Store, scope: Scope) -> str:
     return scope.buffers[access.buffer].dtype
+
+
+def _sign_dtype(sign: Unary) -> str:
+    return BITS[sign.operand.dtype] if sign.op == "bits" else sign.operand.dtype
 
 
 def _operation_dtype(operation: Binary) -> str:
@@ -152,7 +158,7 @@ RULES: dict[type, tuple[Rule, ...]] = {
     Unary: (
         Rule("a sign is a known one", lambda e, s: e.op in _UNARY),
         Rule("a sign applies to its operand", lambda e, s: e.operand.dtype in _UNARY[e.op]),
-        Rule("a sign keeps the dtype", lambda e, s: e.dtype == e.operand.dtype),
+        Rule("a sign has its result's dtype", lambda e, s: e.dtype == _sign_dtype(e)),
     ),
     Binary: (
         Rule("an operation is a known one", lambda e, s: e.op in BINARY),

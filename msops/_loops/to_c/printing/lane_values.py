@@ -196,6 +196,8 @@ class LaneValues:
         if expr.op == "neg" and not is_float(expr.dtype):
             unsigned = self.types.unsigned(expr.dtype)
             return f"({kind})(0 - ({unsigned}){self.value(expr.operand)})"
+        if expr.op == "bits":
+            return f"({kind}){self.value(expr.operand)}"
         sign = {"neg": "-", "invert": "~"}[expr.op]
         return f"({sign}{self.value(expr.operand)})"
 

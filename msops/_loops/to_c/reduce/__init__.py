@@ -11,7 +11,7 @@ neighbours.py       sums of terms from neighbours, gathered element by element
 neighbour_terms.py  terms that a nest adds to neighbours
 scattering.py       loops that add to neighbours, split for vectors
 deferring.py        sums that a loop only adds to, after it
-networks.py         networks of extremes that look for NaN only where values leave
+networks.py         networks of minima and maxima, on integers
 partial_sums.py     long reductions, split into partial sums for threads
 separating.py       loops that add to rows beside their own, split for threads
 """
@@ -19,7 +19,7 @@ separating.py       loops that add to rows beside their own, split for threads
 from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.to_c.reduce.deferring import defer_sums
 from msops._loops.to_c.reduce.neighbours import gather_from_neighbours
-from msops._loops.to_c.reduce.networks import defer_nan_tests
+from msops._loops.to_c.reduce.networks import sort_integers
 from msops._loops.to_c.reduce.partial_sums import split_reductions
 from msops._loops.to_c.reduce.scattering import split_updates
 
@@ -31,5 +31,5 @@ UPDATES = (
 )
 """Of updates as the author or a gradient wrote them."""
 
-PARTIAL = (("defer NaN tests", defer_nan_tests), ("split reductions", split_reductions))
+PARTIAL = (("sort integers", sort_integers), ("split reductions", split_reductions))
 """Of reductions in loops whose order is chosen."""

@@ -267,11 +267,20 @@ class Values:
         if expr.op == "neg" and not is_float(expr.dtype) and not self._never_wraps(expr):
             return f"(({kind})(0 - {self._unsigned(expr.operand)}))"
         operand = self.value(expr.operand)
+        if expr.op == "bits":
+            return self._bits(expr, operand)
         if expr.op == "not":
             return f"(!{operand})"
         if expr.op == "invert":
             return f"(({kind})~{operand})"
         return f"(-{operand})"
+
+    def _bits(self, expr: Unary, operand: str) -> str:
+        if is_float(expr.dtype):
+            helper = self.helper("of_bits", expr.dtype)
+            return f"{helper}({bare(self._unsigned(expr.operand))})"
+        helper = self.helper("bits_of", expr.operand.dtype)
+        return f"(({_VALUE_TYPES[expr.dtype]}){helper}({bare(operand)}))"
 
     def _binary(self, expr: Binary) -> str:
         op, dtype = expr.op, expr.left.dtype
