@@ -54,11 +54,11 @@ def test_each_element_gathers_its_terms() -> None:
         parallel i_1 in 0 .. 2 {
           d[i_1] = w[i_1]
         }
-        parallel i_2 in 2 .. 40 {
-          d[i_2] = w[i_2] - (w[i_2 - 2] * 3.0:float32)
+        parallel i_1_1 in 2 .. 40 {
+          d[i_1_1] = w[i_1_1] - (w[i_1_1 - 2] * 3.0:float32)
         }
-        parallel i_3 in 40 .. 42 {
-          d[i_3] = -(w[i_3 - 2] * 3.0:float32)
+        parallel i_1_2 in 40 .. 42 {
+          d[i_1_2] = -(w[i_1_2 - 2] * 3.0:float32)
         }""")
 
 
@@ -71,20 +71,9 @@ def test_rows_at_the_edges_have_some_of_the_terms() -> None:
               d[i_1, j_1] = d[i_1, j_1] + (w[i_1, j_1] - w[i_1 - 1, j_1])
             }
           } else {
-            local row: float32[20] {
-              if (i_1 < 30) {
-                parallel j_2 in 0 .. 20 {
-                  row[j_2] = row[j_2] + w[i_1, j_2]
-                }
-              }
-              if (i_1 >= 1) {
-                parallel j_3 in 0 .. 20 {
-                  row[j_3] = row[j_3] - w[i_1 - 1, j_3]
-                }
-              }
-              parallel j_4 in 0 .. 20 {
-                d[i_1, j_4] = d[i_1, j_4] + row[j_4]
-              }
+            parallel j_1_1 in 0 .. 20 {
+              d[i_1, j_1_1] = (d[i_1, j_1_1] + ((i_1 < 30) ? w[i_1, j_1_1] : 0.0:float32)) + \
+((i_1 >= 1) ? -(w[i_1 - 1, j_1_1]) : 0.0:float32)
             }
           }
         }""")
@@ -187,11 +176,11 @@ def test_terms_under_conditions_have_elements_of_their_own() -> None:
     assert got == textwrap.dedent("""\
         buffer d: float32[42]
         d[2] = -(w[0])
-        parallel i_2 in 3 .. 40 {
-          d[i_2] = ((w[i_2] > 0.0:float32) ? w[i_2] : 0.0:float32) - w[i_2 - 2]
+        parallel i_1 in 3 .. 40 {
+          d[i_1] = ((w[i_1] > 0.0:float32) ? w[i_1] : 0.0:float32) - w[i_1 - 2]
         }
-        parallel i_3 in 40 .. 42 {
-          d[i_3] = -(w[i_3 - 2])
+        parallel i_1_1 in 40 .. 42 {
+          d[i_1_1] = -(w[i_1_1 - 2])
         }""")
 
 

@@ -1,18 +1,18 @@
 """Sums of terms from neighbours: each element gathers its terms, in one loop for all of them.
 
-    reduction i in 1 .. 99 {                parallel i in 0 .. 1 { if ... }
-      d[i - 1] = d[i - 1] + w[i]            parallel i_1 in 1 .. 98 {
+    reduction i in 1 .. 99 {                parallel i_1 in 0 .. 2 { ... }
+      d[i - 1] = d[i - 1] + w[i]            parallel i_1 in 2 .. 98 {
       d[i] = d[i] - w[i] * 2.0       ->       d[i_1] = d[i_1]
       d[i + 1] = d[i + 1] + w[i]                + w[i_1 + 1] - w[i_1] * 2.0 + w[i_1 - 1]
     }                                       }
-                                            parallel i_2 in 98 .. 100 { if ... }
+                                            parallel i_1 in 98 .. 100 { ... }
 
 Gradients of stencils are such loops. As written, their iterations add to the same elements, so they
 run in order, and every term reads and writes its element. A loop that computes the sums element by
 element is a stencil again: its iterations are independent, each element is written once, and it is
-not read where it is 0 before. At the edges some neighbours are missing, so there each term has a
-condition. See Hueckelheim et al., Automatic
-differentiation for adjoint stencil loops (ICPP 2019).
+not read where it is 0 before. At the edges some neighbours are missing: in a row, the elements that
+get the same terms have a loop; in the first and last rows, terms have conditions. See Hueckelheim
+et al., Automatic differentiation for adjoint stencil loops (ICPP 2019).
 
 Terms that several nests add to an array, one after the other, are one sum. The terms of a sum are
 added up in another order.
@@ -23,6 +23,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from functools import partial
 
 from msops._loops.analysis.boxes import Box, Span, common, hull
@@ -38,7 +39,7 @@ from msops._loops.ir.nodes import (
     If,
     Kernel,
     Load,
-    Local,
+    Select,
     Stmt,
     Store,
     Var,
@@ -159,15 +160,14 @@ class _NeighbourSums:
             terms = pending.pop(name)
             groups.setdefault(_elements(terms, hull), {})[name] = terms
         found: list[Stmt] = []
-        for whole, sums in groups.items():
+        for sums in groups.values():
             every = [term for terms in sums.values() for term in terms]
             # If most elements do not get the terms of all arrays, each array has its own nest.
             parts = (
                 [sums] if _share_most(every) else [{name: terms} for name, terms in sums.items()]
             )
             for part in parts:
-                nest = _BoxNest(part, whole, scope, self._zero, self._names)
-                found += nest.axis(())
+                found += _Box(part, scope.buffers, self._zero, self._names).nests()
                 self._zero -= part.keys()
         return tuple(found)
 
@@ -234,119 +234,79 @@ def _disturbed(
     }
 
 
-class _BoxNest:
-    """Builds the loop nest that computes the sums of some arrays over one box."""
+@dataclass(frozen=True)
+class _Box:
+    """The elements of a box, each of which gathers its terms for some arrays.
 
-    def __init__(
-        self,
-        sums: Mapping[str, Sequence[Term]],
-        whole: Box,
-        scope: Scope,
-        zero: Set[str],
-        names: Names,
-    ) -> None:
-        self._sums = sums
-        self._hull = whole
-        every = [term for terms in sums.values() for term in terms]
-        self._middle = _elements(every, common)
-        self._buffers = scope.buffers
-        self._zero = zero
-        self._names = names
-        self._bases = next(iter(sums.values()))[0].variables
+    Attributes:
+      sums: the terms by array.
+      buffers: by name.
+      zero: the arrays whose elements are 0 before.
+      names: the names of the kernel.
+    """
 
-    def axis(self, at: tuple[Expr, ...]) -> tuple[Stmt, ...]:
-        """Returns the loops over the axes that are left.
+    sums: Mapping[str, Sequence[Term]]
+    buffers: Mapping[str, Buffer]
+    zero: Set[str]
+    names: Names
+
+    def nests(self) -> tuple[Stmt, ...]:
+        """Returns the loops over the elements."""
+        every = [term for terms in self.sums.values() for term in terms]
+        at = tuple(Var(self.names.fresh(base)) for base in every[0].variables)
+        return self._axis(at, _elements(every, hull), _elements(every, common))
+
+    def _axis(
+        self, at: tuple[Var, ...], known: Box, middle: Box, number: int = 0
+    ) -> tuple[Stmt, ...]:
+        """Returns the loops over the axes from one on.
 
         Args:
-          at: the indices along the axes before; their elements get every term.
+          at: the indices of an element.
+          known: the limits of each index.
+          middle: those of the elements that get every term; at an edge `known`, for few rows are
+            worth a test of their own.
+          number: of the axis.
         """
-        number = len(at)
-        if number == len(self._hull):
-            return tuple(self._sum(name, at, terms) for name, terms in self._sums.items())
-        whole, middle = self._hull[number], self._middle[number]
-        if whole != middle and number == len(self._hull) - 1:
-            every = [term for terms in self._sums.values() for term in terms]
-            # The elements between two cuts all get the same terms.
-            cuts = sorted({cut for term in every for cut in term.elements[number]})
-            parts = [self._part(at, number, span) for span in itertools.pairwise(cuts)]
-            return tuple(itertools.chain.from_iterable(parts))
-        var = self._variable(number)
-        inner = self.axis((*at, var))
-        if whole != middle:
-            inside = both(_limits(var, whole, middle))
-            inner = (If(inside, inner, self._edge((*at, var))),)
-        return (_parallel(var, whole, inner),)
+        if number == len(at) - 1:
+            return self._row(at, known[:-1])
+        inside = _limits(at[number], known[number], middle[number])
+        narrowed = (*known[:number], middle[number], *known[number + 1 :])
+        body = self._axis(at, narrowed, middle, number + 1)
+        if inside:
+            body = (If(both(inside), body, self._axis(at, known, known, number + 1)),)
+        return (_parallel(at[number], known[number], body),)
 
-    def _part(self, at: tuple[Expr, ...], number: int, span: Span) -> tuple[Stmt, ...]:
-        """Returns the loop over a part of the last axis whose elements all get the same terms."""
-        low, high = span
-        var = self._variable(number)
-        element: Expr = integer(low) if high == low + 1 else var
-        stmts = tuple(
-            self._sum(name, (*at, element), given)
-            for name, terms in self._sums.items()
-            if (given := [term for term in terms if _is_in(low, term, number)])
-        )
-        return stmts if element != var or not stmts else (_parallel(var, span, stmts),)
-
-    def _sum(self, name: str, at: tuple[Expr, ...], terms: Sequence[Term]) -> Stmt:
-        """Returns the store of one element."""
-        total: Expr = Const(0.0, self._buffers[name].dtype)
-        for term in terms:
-            total = _with_term(total, term, at)
-        return Store(name, at, add(self._old(name, at), total))
-
-    def _old(self, name: str, at: tuple[Expr, ...]) -> Expr:
-        dtype = self._buffers[name].dtype
-        return Const(0.0, dtype) if name in self._zero else Load(name, at, dtype)
-
-    def _edge(self, at: tuple[Expr, ...]) -> tuple[Stmt, ...]:
-        """Returns the loops over the axes that are left, for elements that may miss terms.
-
-        Each term has loops of its own, over the elements that get it. Few rows need these loops.
-        """
-        first = len(at)
+    def _row(self, at: tuple[Var, ...], outer: Box) -> tuple[Stmt, ...]:
+        """Returns the loops over the last axis, each over elements that miss no other terms."""
+        cuts = {cut for terms in self.sums.values() for term in terms for cut in term.elements[-1]}
         found: list[Stmt] = []
-        for name, terms in self._sums.items():
-            rest = self._hull[first:]
-            shape = tuple(end - begin for begin, end in rest)
-            row = Buffer(self._names.fresh("row"), shape, self._buffers[name].dtype)
-
-            def element(indices: tuple[Expr, ...], row: Buffer = row) -> Load:
-                moves = zip(indices[first:], self._hull[first:], strict=True)
-                at_row = tuple(index("sub", e, integer(low)) for e, (low, _) in moves)
-                return Load(row.name, at_row, row.dtype)
-
-            def added(indices: tuple[Expr, ...], term: Term) -> Stmt:
-                old = element(indices)
-                return Store(old.buffer, old.indices, _with_term(old, term, indices))
-
-            def written(indices: tuple[Expr, ...], name: str = name) -> Stmt:
-                return Store(name, indices, add(self._old(name, indices), element(indices)))
-
-            stmts: list[Stmt] = []
-            for term in terms:
-                spans = term.elements
-                loops = self._loops(at, spans[first:], partial(added, term=term))
-                conditions = _limits(at[-1], self._hull[first - 1], spans[first - 1])
-                stmts.append(If(both(conditions), (loops,)) if conditions else loops)
-            found.append(Local(row, (*stmts, self._loops(at, rest, written))))
+        for first, last in itertools.pairwise(sorted(cuts)):
+            sums = {
+                name: [term for term in terms if _is_in(first, term, -1)]
+                for name, terms in self.sums.items()
+            }
+            body = tuple(
+                self._sum(name, at, terms, (*outer, (first, last)))
+                for name, terms in sums.items()
+                if terms
+            )
+            found += (_parallel(at[-1], (first, last), body),) * bool(body)
         return tuple(found)
 
-    def _loops(
-        self,
-        at: tuple[Expr, ...],
-        spans: Sequence[Span],
-        make: Callable[[tuple[Expr, ...]], Stmt],
-    ) -> Stmt:
-        """Returns loops over the axes that are left around the statement that `make` builds."""
-        if not spans:
-            return make(at)
-        var = self._variable(len(at))
-        return _parallel(var, spans[0], (self._loops((*at, var), spans[1:], make),))
-
-    def _variable(self, number: int) -> Var:
-        return Var(self._names.fresh(self._bases[number]))
+    def _sum(self, name: str, at: tuple[Var, ...], terms: Sequence[Term], known: Box) -> Stmt:
+        """Returns the store of one element: terms under the same conditions are added first."""
+        dtype = self.buffers[name].dtype
+        zero = Const(0.0, dtype)
+        parts: dict[tuple[Expr, ...], Expr] = {}
+        for term in terms:
+            axes = zip(at, known, term.elements, strict=True)
+            limits = tuple(condition for axis in axes for condition in _limits(*axis))
+            parts[limits] = _with_term(parts.get(limits, zero), term, at)
+        total: Expr = zero if name in self.zero else Load(name, at, dtype)
+        for limits, part in parts.items():
+            total = add(total, Select(both(limits), part, zero, dtype) if limits else part)
+        return Store(name, at, total)
 
 
 def _with_term(total: Expr, term: Term, at: tuple[Expr, ...]) -> Expr:
