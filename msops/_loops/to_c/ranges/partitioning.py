@@ -11,7 +11,6 @@ in plain vectors. There the loops inside are split too; at the borders they stay
 that run in order are split for `carrying`: between the borders each iteration has one before it.
 Halide calls this loop partitioning; the iterations between the borders are its steady state
 (`PartitionLoops.cpp`).
-`scattering` cuts reductions in the same way.
 """
 
 from __future__ import annotations
@@ -76,14 +75,14 @@ def _partitioned(kernel: Kernel, split: Kernel) -> Kernel:
 
 def _partition(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     """Returns what replaces a loop; None if it has no border."""
-    between = steady(loop) if len(statements(loop.body)) <= _MOST_STATEMENTS else None
+    between = _between(loop) if len(statements(loop.body)) <= _MOST_STATEMENTS else None
     if between is None or not _pays(loop, between):
         return None
     inner = rewrite_inner_loops(within(loop, between), scope, _partition, "parallel")
-    return beside(loop, between, (inner,))
+    return _beside(loop, between, (inner,))
 
 
-def steady(loop: For) -> Span | None:
+def _between(loop: For) -> Span | None:
     """Returns the iterations between the borders of a loop; None if there are no borders."""
     span = fixed_span(loop)
     if span is None or span[1] - span[0] < _FEWEST_TRIPS:
@@ -123,7 +122,7 @@ def within(loop: For, span: Span) -> For:
     return with_parts(loop, begin=integer(span[0]), end=integer(span[1]))
 
 
-def beside(loop: For, between: Span, inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def _beside(loop: For, between: Span, inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Returns what is run for the iterations between the borders, and the loops at the borders."""
     before = with_parts(loop, end=integer(between[0]))
     after = with_parts(loop, begin=integer(between[1]))
