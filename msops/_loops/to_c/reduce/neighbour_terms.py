@@ -17,9 +17,9 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
-from typing import TypeAlias, TypeGuard
+from typing import TypeAlias
 
 from msops._loops.analysis.boxes import Box, Span
 from msops._loops.analysis.conditions import conjuncts, inequalities, narrow
@@ -126,21 +126,21 @@ def neighbour_terms(loops: tuple[For, ...], scope: Scope, names: Names) -> Neigh
     positions = dict(_positions(loops, scope))
     if not positions:
         return None
-    values = _Values(loops, {*positions}, scope, names)
+    values = _Values(loops, positions, scope, names)
     values.run(loops[-1].body)
-    if not values.decide():
+    values.write_out()
+    found = [term for terms in values.terms.values() for term in terms]
+    arrays = values.arrays({load.buffer for term in found for load in loads(term.value)})
+    is_long = any(_effort(term.value) > _MOST_PARTS for term in found)
+    if values.is_lost or is_long or len(arrays) > _MOST_KEPT:
         return None
-    terms: dict[str, list[Term]] = defaultdict(list)
-    for update in values.updates:
-        variables, offsets = positions[id(update.store)]
-        box = tuple(update.spans[var] for var in variables)
-        value = values.final(update.value)
-        if all(begin < end for begin, end in box):
-            term = Term(value, update.is_negated, variables, offsets, box)
-            terms[update.store.buffer].append(term)
-    rest = values.rest(loops)
+    # No elements get a term whose condition never holds.
+    terms = {
+        name: tuple(term for term in own if all(begin < end for begin, end in term.box))
+        for name, own in values.terms.items()
+    }
     return NeighbourTerms(
-        {k: tuple(v) for k, v in terms.items()}, rest, tuple(values.arrays.values())
+        {name: own for name, own in terms.items() if own}, values.rest(arrays), arrays
     )
 
 
@@ -210,77 +210,50 @@ def _position(access: Load | Store, variables: set[str]) -> _Position | None:
     return around, tuple(away for _, away in found)
 
 
-@dataclass(frozen=True)
-class _Value:
-    """The value of a variable after a statement.
-
-    Attributes:
-      after: the statement.
-      expr: the value in terms of elements and earlier values; None if it is no such expression.
-      load: the load that reads the value from its variable, after the statement.
-    """
-
-    after: Stmt
-    expr: Expr | None
-    load: Expr
-
-
-@dataclass(frozen=True)
-class _Update:
-    """A store that becomes a term.
-
-    Attributes:
-      store: the store.
-      is_negated: whether it subtracts.
-      value: what it adds, in terms of elements and values.
-      spans: of the variables, where it may run.
-    """
-
-    store: Store
-    is_negated: bool
-    value: Expr
-    spans: Mapping[str, Span]
-
-
 class _Values:
-    """The values of the variables in one iteration of a nest.
+    """The values of the variables in one iteration of a nest, where its terms are computed.
 
     Attributes:
-      updates: the stores that become terms.
-      arrays: the arrays of the values that are kept, by the name of the value.
+      terms: what becomes of the stores that update neighbours, by array.
+      is_lost: whether a term has a value or condition that nothing keeps.
     """
 
-    def __init__(self, loops: tuple[For, ...], moved: set[int], scope: Scope, names: Names) -> None:
+    def __init__(
+        self, loops: tuple[For, ...], moved: Mapping[int, _Position], scope: Scope, names: Names
+    ) -> None:
         self._loops = loops
         self._ranges = nested_ranges(loops, scope.ranges)
         self._moved = moved
         self._names = names
-        self._stored = stored_in(loops[-1].body)
-        self._now: dict[str, str] = {}
-        self._values: dict[str, _Value] = {}
-        self._is_lost = False
-        self.updates: list[_Update] = []
-        self.arrays: dict[str, Buffer] = {}
+        body = loops[-1].body
+        self._changing = stored_in(body) | declared_in(body)
+        self._shape = tuple(end - begin for begin, end in map(_bounds, loops))
+        self._at = tuple(index("sub", Var(loop.var), loop.begin) for loop in loops)
+        self._now: dict[str, Expr] = {}
+        # By the id of a statement, what may be kept after it.
+        self._keeping: dict[int, list[tuple[Buffer, Expr]]] = defaultdict(list)
+        # By the name of the array that keeps it, a long value.
+        self._long: dict[str, Expr] = {}
+        self.terms: dict[str, list[Term]] = defaultdict(list)
+        self.is_lost = False
 
     def run(self, body: tuple[Stmt, ...], conditions: tuple[Expr | None, ...] = ()) -> None:
         """Finds the values and terms of a body that runs under some conditions.
 
         Args:
           body: the body.
-          conditions: in terms of elements and values; None for each that is no such expression.
+          conditions: in terms of elements; None for each that is no such expression.
         """
         for stmt in body:
             match stmt:
-                case Local(buffer=Buffer(shape=(), name=name, dtype=dtype)):
-                    zero = _zero(dtype)
-                    self._set(name, stmt, zero, dtype)
-                    self.run(stmt.body, conditions)
-                case Local():
+                case Local(buffer=buffer):
+                    if not buffer.shape:
+                        self._now[buffer.name] = _zero(buffer.dtype)
                     self.run(stmt.body, conditions)
                 case Store() if id(stmt) in self._moved:
                     self._update(stmt, conditions)
                 case Store() if stmt.buffer in self._now:
-                    self._set(stmt.buffer, stmt, self._resolved(stmt.value), stmt.value.dtype)
+                    self._set(stmt.buffer, stmt, self._resolved(stmt.value))
                 case Store():
                     continue
                 case If(condition=condition, then=then, otherwise=otherwise):
@@ -297,30 +270,32 @@ class _Values:
     def _forget(self, stmt: Stmt) -> None:
         """Takes the variables that a statement stores to as they are after it."""
         for name in sorted(stored_in((stmt,)) & self._now.keys()):
-            self._set(name, stmt, None, self._values[self._now[name]].load.dtype)
+            self._set(name, stmt, None)
 
-    def _set(self, name: str, after: Stmt, expr: Expr | None, dtype: str) -> None:
-        key = self._names.fresh(name)
-        self._now[name] = key
-        self._values[key] = _Value(after, expr, Load(name, (), dtype))
+    def _set(self, name: str, after: Stmt, value: Expr | None) -> None:
+        """Takes a variable as its value after a statement; a long or unknown value is kept."""
+        if value is None or _effort(value) > _QUICK:
+            element = self._kept(after, Load(name, (), self._now[name].dtype))
+            if value is not None and _effort(value) <= _MOST_PARTS:
+                self._long[element.buffer] = value
+            value = element
+        self._now[name] = value
+
+    def _kept(self, after: Stmt, value: Expr) -> Load:
+        """Returns the element of an array that keeps a value after a statement."""
+        array = Buffer(self._names.fresh("kept"), self._shape, value.dtype)
+        self._keeping[id(after)].append((array, value))
+        return Load(array.name, self._at, array.dtype)
 
     def _resolved(self, expr: Expr) -> Expr | None:
         """Returns an expression with values for variables; None if the nest changes other loads."""
-        if any(self._changes(load) for load in loads(expr)):
+        if any(load.buffer in self._changing - self._now.keys() for load in loads(expr)):
             return None
 
         def change(part: Expr) -> Expr:
-            if isinstance(part, Load) and part.buffer in self._now:
-                return Load(self._now[part.buffer], (), part.dtype)
-            return part
+            return self._now.get(part.buffer, part) if isinstance(part, Load) else part
 
         return rewrite(expr, change)
-
-    def _changes(self, load: Load) -> bool:
-        if load.buffer in self._now:
-            return False
-        local = declared_in(self._loops[-1].body)
-        return load.buffer in self._stored | local
 
     def _update(self, store: Store, conditions: tuple[Expr | None, ...]) -> None:
         """Takes a store as a term of the positions where its conditions hold."""
@@ -328,15 +303,15 @@ class _Values:
         assert update is not None
         value = self._resolved(update.term)
         # A value that is kept under conditions would be one of another time elsewhere.
-        self._is_lost |= None in conditions or (value is None and bool(conditions))
-        if value is None:
-            key = self._names.fresh("term")
-            self._values[key] = _Value(store, None, update.term)
-            value = Load(key, (), update.term.dtype)
+        self.is_lost |= None in conditions or (value is None and bool(conditions))
+        value = value or self._kept(store, update.term)
         spans, left = self._where(tuple(filter(None, conditions)))
         if left:
             value = Select(both(left), value, number(0, value.dtype), value.dtype)
-        self.updates.append(_Update(store, update.is_negated, value, spans))
+        variables, offsets = self._moved[id(store)]
+        box = tuple(spans[var] for var in variables)
+        term = Term(value, update.is_negated, variables, offsets, box)
+        self.terms[store.buffer].append(term)
 
     def _where(self, conditions: tuple[Expr, ...]) -> tuple[dict[str, Span], list[Expr]]:
         """Returns where conditions hold along each variable, and those that are left."""
@@ -351,89 +326,48 @@ class _Values:
                 left.append(condition)
         return {var: (low, high + 1) for var, (low, high) in within.items()}, left
 
-    # Values that are kept.
+    def write_out(self) -> None:
+        """Writes out the long values that the terms of one element alone read."""
+        for array, value in reversed(self._long.items()):
+            readers = {
+                (name, term.offsets)
+                for name, terms in self.terms.items()
+                for term in terms
+                if any(load.buffer == array for load in loads(term.value))
+            }
+            if len(readers) == 1:
+                ((name, _),) = readers
 
-    def decide(self) -> bool:
-        """Chooses the values to keep; returns whether they are few, and the terms short."""
-        terms = [update.value for update in self.updates]
-        if self._is_lost or any(
-            sum(map(effort, expressions(term))) > _MOST_PARTS for term in terms
-        ):
-            return False
-        targets: dict[str, set[tuple[Expr, ...]]] = defaultdict(set)
-        for update in self.updates:
-            for key in self._used(update.value):
-                targets[key].add(update.store.indices)
-        for key, value in reversed(self._values.items()):
-            for other in self._used(value.expr):
-                targets[other] |= targets[key]
-        costly: set[str] = set()
-        efforts: dict[str, int] = {}
-        for key, value in self._values.items():
-            parts = expressions(value.expr) if value.expr else []
-            own = [part for part in parts if not self._is_value(part)]
-            inner = [efforts[load.buffer] for load in parts if self._is_value(load)]
-            efforts[key] = sum(map(effort, own)) + sum(inner)
-            most = _QUICK if len(targets[key]) > 1 else _MOST_PARTS
-            if value.expr is None or efforts[key] > most:
-                costly.add(key)
-                efforts[key] = 1
-        needed = {key for term in terms for key in self._used(term)}
-        for key, value in reversed(self._values.items()):
-            if key not in needed:
-                continue
-            if key in costly:
-                shape = tuple(end - begin for begin, end in map(_bounds, self._loops))
-                name = self._names.fresh("kept")
-                self.arrays[key] = Buffer(name, shape, value.load.dtype)
-            else:
-                needed |= self._used(value.expr)
-        return len(self.arrays) <= _MOST_KEPT
+                def change(part: Expr, array: str = array, value: Expr = value) -> Expr:
+                    return value if isinstance(part, Load) and part.buffer == array else part
 
-    def _used(self, expr: Expr | None) -> set[str]:
-        return {load.buffer for load in loads(expr) if self._is_value(load)} if expr else set()
-
-    def _is_value(self, part: Expr) -> TypeGuard[Load]:
-        return isinstance(part, Load) and part.buffer in self._values
-
-    def final(self, expr: Expr) -> Expr:
-        """Returns an expression with its values written out, or loaded where they are kept."""
-
-        def change(part: Expr) -> Expr:
-            if not self._is_value(part):
-                return part
-            if part.buffer in self.arrays:
-                return Load(self.arrays[part.buffer].name, self._at(), part.dtype)
-            known = self._values[part.buffer].expr
-            assert known is not None
-            return self.final(known)
-
-        return rewrite(expr, change)
-
-    def _at(self) -> tuple[Expr, ...]:
-        return tuple(index("sub", Var(loop.var), loop.begin) for loop in self._loops)
+                self.terms[name] = [
+                    dataclasses.replace(term, value=rewrite(term.value, change))
+                    for term in self.terms[name]
+                ]
 
     # The nest without the terms.
 
-    def rest(self, loops: tuple[For, ...]) -> tuple[Stmt, ...]:
+    def arrays(self, read: Set[str]) -> tuple[Buffer, ...]:
+        """Returns the arrays that keep values, of those that terms read."""
+        return tuple(a for kept in self._keeping.values() for a, _ in kept if a.name in read)
+
+    def rest(self, arrays: Collection[Buffer]) -> tuple[Stmt, ...]:
         """Returns the nest without the terms, and with the stores of the values that are kept."""
-        keeping: dict[int, list[Stmt]] = defaultdict(list)
-        for key, array in self.arrays.items():
-            value = self._values[key]
-            keeping[id(value.after)].append(Store(array.name, self._at(), value.load))
 
         def left(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
             return tuple(new for stmt in body for new in changed(stmt))
 
-        def changed(stmt: Stmt) -> tuple[Stmt, ...]:
-            stores = tuple(keeping[id(stmt)])
-            if id(stmt) in self._moved:
-                return stores
-            return (map_bodies(stmt, left), *stores)
+        def changed(stmt: Stmt) -> Iterator[Stmt]:
+            if id(stmt) not in self._moved:
+                yield map_bodies(stmt, left)
+            for array, value in self._keeping.get(id(stmt), ()):
+                if array in arrays:
+                    yield Store(array.name, self._at, value)
 
+        loops = self._loops
         body = left(loops[-1].body)
-        own = declared_in(body)
-        outer = stored_in(body) - own
+        outer = stored_in(body) - declared_in(body)
         if not outer:
             return ()
         is_apart = all(_is_of_each(name, body, {loop.var for loop in loops}) for name in outer)
@@ -447,6 +381,10 @@ def _is_of_each(name: str, body: tuple[Stmt, ...], variables: set[str]) -> bool:
     """Returns whether each iteration of a nest touches one element of an array, its own."""
     touched = {a.indices: a for a in accesses_in(body) if a.buffer == name}
     return len(touched) == 1 and all(_position(a, variables) is not None for a in touched.values())
+
+
+def _effort(expr: Expr) -> int:
+    return sum(map(effort, expressions(expr)))
 
 
 def _zero(dtype: str) -> Const:
