@@ -9,7 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from loop_ir import INTEGERS, Spec, interpret, read_kernel
+from loop_ir import INTEGERS, Spec, as_dtype, interpret, read_kernel
 from quick_cases import one_in
 
 from msops import Custom
@@ -127,6 +127,25 @@ def test_constants_of_a_width_wrap(dtype: str) -> None:
 
     with jax.enable_x64(True):
         agree(k, np.array([6], dtype))
+
+
+@numpy_warns
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_an_integer_beyond_int64_is_a_float_of_any_dtype(dtype: str) -> None:
+    """ml_dtypes' bfloat16 takes none of Python's."""
+
+    def k(a):
+        y = output_tensor((3,), a.dtype)
+        y[0] = a.dtype.type(uint64(18446744073709551614))
+        y[1] = a[0] * a.dtype.type(uint64(9223372036854775808))
+        y[2] = a.dtype.type(int64(-9223372036854775807))
+        return y
+
+    numbers = [2.0**64, 2.0**63, -(2.0**63)] if dtype != "float16" else [np.inf, np.inf, -np.inf]
+    a = np.array([1], as_dtype(dtype).dtype)
+    with jax.enable_x64(True):
+        agree(k, a)
+        np.testing.assert_array_equal(np.asarray(kernel(k)(a)).astype("float64"), numbers)
 
 
 @numpy_warns

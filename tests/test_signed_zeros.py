@@ -351,3 +351,21 @@ def test_a_sum_that_starts_from_zero_is_not_minus_zero(kernel: Any, size: int, z
     w = np.full((size, size), -1, np.float32)
     for form in ("xla", "native"):
         assert not np.signbit(run(kernel, form, x, w)).any(), form
+
+
+def signs_of(a):
+    y = output_tensor(a.shape, a.dtype)
+    for i in range(a.shape[0]):
+        y[i] = sign(a[i])
+    return y
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_the_sign_of_minus_zero_is_zero(dtype: str) -> None:
+    """numpy's is not of bfloat16, and that of jax.numpy is of no float."""
+    a = np.array([-0.0, 0.0, -2.0, 3.0, np.nan], as_dtype(dtype).dtype)
+    found = [run(signs_of, form, a) for form in ("xla", "native")]
+    for got in [ops.kernel(signs_of)(a), *found]:
+        numbers = np.asarray(got).astype("float64")
+        np.testing.assert_array_equal(numbers, [0.0, 0.0, -1.0, 1.0, np.nan])
+        assert not np.signbit(numbers[:2]).any()
