@@ -49,7 +49,7 @@ demo: $(STAMPS)/package ## Train a small network with a C++ activation, next to 
 	@echo "Running examples/digits.py."
 	@$(BIN)/python examples/digits.py $(ARGS)
 
-# XLA's optimiser takes a sixth of the time; the tests of test-all have it.
+# XLA's optimiser takes a sixth of the time; tests of values turn it on, and those of test-all have it.
 test: setup ## Run the tests
 	JAX_DISABLE_MOST_OPTIMIZATIONS=1 $(BIN)/python -m pytest $(IN_PARALLEL) -m "not slow" $(ARGS)
 

@@ -68,6 +68,22 @@ def forget_programs() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
+def as_users_compile() -> Iterator[None]:
+    """Has XLA optimise a file's programs, as users' are, where `make test` otherwise leaves it out.
+
+    It is for files whose tests are about the values of programs.
+    """
+    import jax
+
+    left_out = jax.config.read("jax_disable_most_optimizations")
+    # JAX keeps one program of a function, with or without: of what it compiled none may be left.
+    jax.clear_caches()
+    jax.config.update("jax_disable_most_optimizations", False)
+    yield
+    jax.config.update("jax_disable_most_optimizations", left_out)
+
+
+@pytest.fixture(scope="module")
 def quick_collections() -> None:
     """Keeps what other files left out of the garbage collections that a file asks for."""
     gc.collect()

@@ -20,6 +20,8 @@ from loop_ir import build_jax as build
 from loop_native import build_together, call, prepared, printed
 from quick_cases import in_turn, one_in
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 
 @pytest.fixture(autouse=True)
 def x64() -> Any:

@@ -18,6 +18,8 @@ from quick_cases import one_in
 from msops.errors import BuildError
 from msops.ops import kernel
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 # Names of the language, and those that are read above.
 # ruff: noqa: F821, F841, SIM113
 

@@ -15,6 +15,8 @@ from jax.test_util import check_grads
 from loop_ir import amax, amin, reduce_extreme, window_extreme
 from quick_cases import in_turn, one_in
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 
 @pytest.fixture(autouse=True)
 def x64() -> Any:

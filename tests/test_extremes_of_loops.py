@@ -25,6 +25,8 @@ from test_extremes import DTYPES, PLACES, same, with_nan
 
 import msops
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 
 @pytest.fixture(autouse=True)
 def x64() -> Any:

@@ -15,6 +15,8 @@ from test_extremes import PLACES, with_nan
 import msops
 from msops import ops
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 SOURCES = Path(msops.__file__).parent
 
 

@@ -25,6 +25,8 @@ from quick_cases import case_of, in_turn
 
 from msops import ops
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 ORACLE = Path(__file__).parent / "oracle"
 RECORDED = json.loads((ORACLE / "special_mindspore_2_10_0.json").read_text())["found"]
 CASES = runpy.run_path(str(ORACLE / "special_cases.py"))

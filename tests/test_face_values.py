@@ -15,6 +15,8 @@ import msops
 from msops import ops
 from msops.errors import ArgumentValueError, KernelError
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 Tensor = ms.Tensor
 MODES = [
     pytest.param(ms.PYNATIVE_MODE, id="pynative"),

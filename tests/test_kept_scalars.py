@@ -12,6 +12,8 @@ from quick_cases import one_in
 
 from msops.errors import BuildError
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 # Names of the language.
 # ruff: noqa: F821
 

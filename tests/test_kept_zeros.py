@@ -19,6 +19,8 @@ import msops
 from msops import ops
 from msops.lang import allocate, int32, max, min, output_tensor
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 
 def of_rows(x):
     n, m = x.shape

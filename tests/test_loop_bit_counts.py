@@ -8,6 +8,8 @@ import pytest
 
 from msops import Custom
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 
 def distances(a, b):  # type: ignore[no-untyped-def]  # a kernel
     out = output_tensor((a.shape[0], b.shape[0]), "int32")  # noqa: F821

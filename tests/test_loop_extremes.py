@@ -17,6 +17,8 @@ from quick_cases import in_turn
 from msops import ops
 from msops.lang import output_tensor
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 
 @pytest.fixture(autouse=True)
 def x64() -> Any:

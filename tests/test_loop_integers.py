@@ -16,6 +16,8 @@ from msops import Custom
 from msops.errors import BuildError
 from msops.ops import kernel
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 # Names of the language.
 # ruff: noqa: F821
 

@@ -14,6 +14,8 @@ from test_c_arrangement import body_of
 
 from msops import Custom
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 ROWS = """kernel rows(x: {dtype}[3, 12], at: int32[12]) -> (y) {{
   buffer y: {dtype}[3]
   parallel i in 0 .. 3 {{

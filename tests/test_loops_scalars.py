@@ -40,6 +40,8 @@ from quick_cases import one_in
 
 import msops
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 
 def evaluate(make: Callable[..., Expr], *arrays: np.ndarray) -> np.ndarray:
     """Runs an expression over the elements of 1-D arrays of one size, which it is made of."""

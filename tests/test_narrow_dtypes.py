@@ -22,6 +22,8 @@ from msops.errors import ArgumentTypeError, InferenceTypeError, OpInfoTypeError
 from msops.ops import CustomRegOp
 from msops.testing import opcheck
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 FLOATS = [
     "float8_e3m4",
     "float8_e4m3",

@@ -20,6 +20,8 @@ from loop_tangents import tangents
 from quick_cases import one_in
 from random_examples import on_random
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 
 @pytest.fixture(autouse=True)
 def x64() -> Any:

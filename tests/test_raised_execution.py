@@ -26,6 +26,8 @@ from quick_cases import one_in
 from random_examples import examples, on_random
 from tvm_corpus import TVM_CORPUS, specialised_tvm
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 
 @pytest.fixture(autouse=True)
 def x64() -> Any:

@@ -40,6 +40,8 @@ from loop_ir import (
 from loop_ir import build_jax as build
 from quick_cases import one_in
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 DOMAINS = {"number": (*INTEGERS, *FLOATS), "integer": INTEGERS, "float": FLOATS, "bool": ("bool",)}
 
 

@@ -14,6 +14,8 @@ from loop_ir import FUNCTIONS, as_dtype, interpret, parse_kernel, to_raised
 from loop_ir import build_jax as build
 from quick_cases import in_turn, one_in
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 
 @pytest.fixture(autouse=True)
 def x64() -> Any:

@@ -30,6 +30,8 @@ from loop_strategies import Case as Random
 from loop_strategies import inputs_of
 from random_examples import on_random
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 
 @pytest.fixture(autouse=True)
 def x64() -> Any:

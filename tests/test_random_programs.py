@@ -39,6 +39,8 @@ from loop_source import define, specialise
 from msops.errors import BuildError
 from msops.ops import kernel as as_python
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 OUTSIDE = {"INF": math.inf, "NAN": math.nan}
 """Constants from outside the programs."""
 TOGETHER = 25

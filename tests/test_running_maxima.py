@@ -17,6 +17,8 @@ from test_c_arrangement import body_of
 from msops import Custom
 from msops.lang import allocate, exp, output_tensor
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 ONLINE = """kernel online(x: float32[6, 9], v: float32[9]) -> (y, z, e) {
   buffer y: float32[6]
   buffer z: float32[6]

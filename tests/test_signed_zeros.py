@@ -31,6 +31,8 @@ from msops.lang import (
     uint32,
 )
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 SIZES = (1, 5, 16, 37)
 
 

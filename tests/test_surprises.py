@@ -18,6 +18,8 @@ from custom_ops import first
 import msops
 from msops import Custom, Tensor, errors, nn, ops
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 ROOT = Path(__file__).parents[1]
 FINDINGS = sorted(path.name for path in (ROOT / "findings").glob("*.sh"))
 

@@ -13,6 +13,8 @@ from tbe_ops import convolved, kernel_of, op_info, run
 from msops import Custom
 from msops.errors import BuildError, MsopsError
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 rng = np.random.default_rng(5)
 X = rng.normal(size=(3, 4, 8)).astype("f4")
 Y = rng.normal(size=(3, 4, 8)).astype("f4")

@@ -13,6 +13,8 @@ from topi_cases import NN_ROWS, ROWS, Row, topi, tvm
 
 from msops.errors import MsopsError
 
+pytestmark = pytest.mark.usefixtures("as_users_compile")
+
 _EPSILON = {"float16": 2**-10, "bfloat16": 2**-7, "float32": 2**-22, "float64": 2**-45}
 
 
