@@ -348,30 +348,6 @@ def test_a_sum_whose_length_depends_on_its_column_stays_in_its_row() -> None:
     assert block_rows(kernel) is kernel
 
 
-def test_a_row_of_a_product_leaves_a_loop_in_the_row() -> None:
-    kernel = mark_loops(
-        parse_kernel("""kernel k(x: float64[40, 40], v: float64[40, 32]) -> (o) {
-          buffer o: float64[40, 32]
-          serial i in 0 .. 40 {
-            local m: float64[] {
-              serial j in 0 .. 40 {
-                local p: float64[] {
-                  p[] = x[i, j] - v[j, 0]
-                  m[] = m[] + p[]
-                  serial e in 0 .. 32 { o[i, e] = o[i, e] + (p[] * v[j, e]) }
-                }
-              }
-              o[i, 0] = o[i, 0] - m[]
-            }
-          }
-        }""")
-    )
-    after = arranged_apart(defer_sums, kernel)
-    assert "local p_rows: float64[40] {" in body_of(after)
-    text = body_of(arranged_apart(block_rows, after))
-    assert "o[i_1, e] = o[i_1, e] + (p_rows[i_1, j_row_1] * v[j_row_1, e])" in text
-
-
 # A layer between others: the sum of each neuron is a variable.
 NEURONS = """kernel k(x: float64[40, 32], w: float64[40, 32], z: float64[40]) -> (o, z) {{
   buffer o: float64[40, 40]

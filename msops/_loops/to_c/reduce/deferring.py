@@ -26,9 +26,8 @@ Compilers for Modern Architectures", 5.3 and 6.2).
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
@@ -37,7 +36,6 @@ from msops._loops.analysis.costs import CACHE_BYTES
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.elements import exists
-from msops._loops.ir.mirror import mirror, turned
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     Binary,
@@ -68,7 +66,6 @@ from msops._loops.ir.walk import (
     map_expressions,
     map_operands,
     operands,
-    own_expressions,
     rewrite_loops,
     statements,
     stored_in,
@@ -79,8 +76,8 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference, simplified
-from msops._loops.to_c.facts.blocks import from_zero, in_even_blocks, index, with_index
-from msops._loops.to_c.facts.strides import coefficient, stride
+from msops._loops.to_c.facts.blocks import from_zero, in_even_blocks, index
+from msops._loops.to_c.facts.strides import coefficient
 from msops._loops.to_c.order.interchange import orders
 from msops._loops.to_c.order.products import products_of
 from msops._loops.to_c.order.sinking import of_its_kind
@@ -128,14 +125,11 @@ class _Deferred:
       store: its store.
       path: the loops around the store, inside of the loop.
       kept: what it reads of values that the loop changes.
-      back: for the loops of the path that the store counts only from the end, their variables
-        counted so.
     """
 
     store: Store
     path: tuple[For, ...]
     kept: tuple[_Kept, ...]
-    back: Mapping[str, Expr]
 
 
 class _Deferral:
@@ -214,8 +208,6 @@ class _Deferral:
             return map_operands(expr, now)
 
         store = map_expressions(found.store, now)
-        for var, back in found.back.items():
-            store = map_expressions(store, partial(turned, back=back, var=Var(var)))
         body: tuple[Stmt, ...] = (store,)
         for part in reversed(found.path):
             body = (with_parts(part, body=body, kind="reduction", hint=""),)
@@ -228,29 +220,7 @@ class _Deferral:
             parts = _parted(nest, scope.ranges)
             if any(products_of(self._kernel, part, scope) for part in parts):
                 return parts
-        return self._row_of_product(over_rows, rows.values(), scope)
-
-    def _row_of_product(
-        self, terms: For, kept: Iterable[Buffer], scope: Scope
-    ) -> tuple[For] | None:
-        """Returns the loops of a sum that is a product with rows of the parallel loop around it."""
-        (last,) = terms.body
-        if not scope.loops or scope.loops[-1].kind != "parallel" or not isinstance(last, For):
-            return None
-        (store,) = last.body
-        if not isinstance(store, Store) or stride(store, last.var, scope.buffers) != 1:
-            return None
-        rows = scope.loops[-1]
-        _, high = scope.ranges[rows.var]
-        while scope.outer and rows in scope.loops:
-            scope = scope.outer
-        row = with_parts(terms, body=(with_parts(last, kind="parallel"),))
-        # With an element for each row, as row_blocks.py gives it one.
-        expanded = {b.name: dataclasses.replace(b, shape=(high + 1, *b.shape)) for b in kept}
-        for buffer in expanded.values():
-            (scope,) = scope.inside(Local(buffer, ()))
-        product = with_parts(rows, body=with_index((row,), expanded, Var(rows.var)))
-        return (row,) if products_of(self._kernel, product, scope) else None
+        return None
 
 
 _Live: TypeAlias = dict[tuple[Load, tuple[Expr, ...]], Buffer]
@@ -324,11 +294,10 @@ def _updates(loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> Iterat
     for path, store in stores_in(loop.body):
         if store.buffer in free:
             within = nested_ranges(path, ranges)
-            back = dict(_counted_from_end(path, store, within))
-            kept = _kept(path, store, changing, within, back)
+            kept = _kept(path, store, changing, within)
             # It is kept before the loops that it is read in, which may not run at all.
             if kept and all(exists(each.load, within, buffers) for each in kept):
-                yield _Deferred(store, path, kept, back)
+                yield _Deferred(store, path, kept)
 
 
 def stores_in(
@@ -346,11 +315,7 @@ def stores_in(
 
 
 def _kept(
-    path: tuple[For, ...],
-    store: Store,
-    changing: set[str],
-    ranges: Ranges,
-    back: Mapping[str, Expr],
+    path: tuple[For, ...], store: Store, changing: set[str], ranges: Ranges
 ) -> tuple[_Kept, ...]:
     """Returns what a sum reads of values that change, each once; empty if it cannot be kept."""
     update = update_of(store)
@@ -376,23 +341,12 @@ def _kept(
             return ()
         shape = tuple(high - low + 1 for low, high in limits)
         at = tuple(
-            index("sub", back.get(part.var, Var(part.var)), integer(low))
+            index("sub", Var(part.var), integer(low))
             for part, (low, _) in zip(axes, limits, strict=True)
         )
         before = path[depth] if depth < len(path) else store
         found.append(_Kept(load, before, inside, shape, at))
     return tuple(found)
-
-
-def _counted_from_end(
-    path: tuple[For, ...], store: Store, ranges: Ranges
-) -> Iterator[tuple[str, Expr]]:
-    """Yields the loops whose variables a store uses only counted from the end, and those."""
-    parts = [part for expr in own_expressions(store) for part in expressions(expr)]
-    for loop in path:
-        back = simplified(mirror(loop, loop.var), ranges)
-        if 0 < parts.count(back) == parts.count(Var(loop.var)):
-            yield loop.var, back
 
 
 def _changing_loads(expr: Expr, changing: set[str]) -> Iterator[Load]:
