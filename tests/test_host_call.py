@@ -824,6 +824,12 @@ program(jnp.eye(200))
 program(jnp.eye(200))
 work = right
 """
+ELSEWHERE = """
+from concurrent.futures import ThreadPoolExecutor
+
+pool, own = ThreadPoolExecutor(2), work
+work = lambda x: pool.submit(lambda: np.asarray(own(x))).result()
+"""
 ORDERED = {"stateful": "ordered"}
 
 
@@ -837,6 +843,8 @@ ORDERED = {"stateful": "ordered"}
         pytest.param(5, {}, AHEAD, True, marks=pytest.mark.slow),
         (1, {}, FAILS_FIRST, True),
         (1, {}, LATER, True),
+        (1, {}, ELSEWHERE, True),
+        pytest.param(5, {}, ELSEWHERE, True, marks=pytest.mark.slow),
         (1, {"stateful": True}, "", True),
         pytest.param(5, {"stateful": True}, "", True, marks=pytest.mark.slow),
         (5, ORDERED, "", True),
