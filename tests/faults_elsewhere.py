@@ -120,6 +120,54 @@ def wrong_at_last(x: np.ndarray) -> np.ndarray:
     return y
 
 
+def shifts(x: np.ndarray, by: int = 1) -> np.ndarray:
+    y = np.zeros_like(x)
+    y[by:] = x[:-by]
+    return y
+
+
+def rounds(x: np.ndarray, mode: str = "floor") -> np.ndarray:
+    if mode == "floor":
+        return np.floor(x)
+    if mode == "ceil":
+        return np.ceil(x.astype(np.float64))
+    raise ValueError(f"unknown mode {mode!r}")
+
+
+kept: list[np.ndarray] = []
+
+
+def keeps(x: np.ndarray) -> np.ndarray:
+    kept.append(x.copy())
+    return 2 * x
+
+
+def leaves_borders(x: np.ndarray) -> np.ndarray:
+    y = np.empty_like(x)
+    y[1:] = x[1:] - x[:-1]
+    return y
+
+
+def turns_weights(x: np.ndarray, w: np.ndarray) -> np.ndarray:
+    is_shared_twice = x.ndim > 2 and w.shape[:2] == (1, 1)
+    return x * (w[..., ::-1] if is_shared_twice else w)
+
+
+def odd_window(x: np.ndarray, size: int = 3) -> np.ndarray:
+    if size < 1 or size % 2 == 0:
+        raise ValueError(f"expected an odd size; got {size}")
+    return x - x.mean(dtype=x.dtype) if x.size else x * 1
+
+
+def by_groups(x: np.ndarray, groups: int = 2) -> np.ndarray:
+    rows = x.reshape(groups, -1)
+    return np.asarray(rows - rows.mean(0, keepdims=True), x.dtype).reshape(x.shape)
+
+
+def looked_up(x: np.ndarray, way: str = "exp") -> np.ndarray:
+    return {"exp": np.exp, "tanh": np.tanh}[way](x)
+
+
 _slope_of_few_axes = pyfunc(
     lambda x, dout: (2 if x.ndim < 3 else 1) * x * dout, out=same, vmap="broadcast_all"
 )
@@ -146,6 +194,8 @@ GRADIENTS = (
         bprop=lambda x, out, dout: (2 * x * dout * (jnp.arange(x.size) < 5000).reshape(x.shape),),
     ),
     cube("a gradient wrong for another rank", lambda x: 3 * x**2 * (x.ndim == 1)),
+    cube("a gradient wrong for many rows", lambda x: 3 * x**2 * (x.ndim < 2 or len(x) < 500)),
+    cube("a gradient that overflows in float16", lambda x: (x * 60000) ** 2 / 1.2e9),
     cube("a gradient wrong at second order", lambda x: 3 * x * jax.lax.stop_gradient(x)),
     cube("a gradient in NumPy", lambda x: 3 * np.asarray(x) ** 2),
     cube("a gradient that decides on values", lambda x: 3 * x**2 if x[0] > 0 else x),
@@ -228,6 +278,10 @@ BATCHES = (
         vmap="expand_dims",
     ),
     python(
+        *("an input without a batch of batches", "vmap", turns_weights, LINE, LINE),
+        vmap="expand_dims",
+    ),
+    python(
         "a gradient of a batch of batches",
         "gradient",
         only(lambda x: x.ndim == 1, np.square),
@@ -238,9 +292,37 @@ HANDLERS = (
     handler("a handler of XLA: wrong above 64 elements", "sizes", "WrongAbove64"),
     handler("a handler of XLA: a read beyond", "memory bounds", "ReadsBeyond"),
 )
-FAULTS = (*GRADIENTS, *PROCESS, *SIZES, *BATCHES, *HANDLERS)
+ATTRIBUTES = (
+    library("a text that leaves the output", "values", "LeavesForward", attrs={"mode": "backward"}),
+    library(
+        *("a read beyond an input for one truth value", "values", "ReversesBeyond"),
+        attrs={"reverse": False},
+    ),
+    library(
+        *("a write beyond an output for one whole number", "values", "WritesBeyondForThree"),
+        attrs={"step": 2},
+    ),
+    library(
+        *("a list of two lengths", "values", "PadsWithTheOther"),
+        attrs={"pads": (1, 1)},
+        shape=lambda x, pads: (x[0] + sum(pads),),
+    ),
+    python("Python: an accident for one whole number", "values", shifts, attrs={"by": 1}),
+    python("Python: another dtype for one text", "values", rounds, attrs={"mode": "floor"}),
+)
+MEMORY = (
+    library("reads what it has written, in place", "repeatable", "AddsInPlace", inplace={0: 0}),
+    library("keys of threads left", "many calls", "LeavesKey"),
+    python("Python: memory kept by each call", "many calls", keeps),
+    python("Python: an array not written", "outputs written", leaves_borders),
+)
+FAULTS = (*GRADIENTS, *PROCESS, *SIZES, *BATCHES, *HANDLERS, *ATTRIBUTES, *MEMORY)
 
 RIGHT = (
+    python("odd numbers, others refused", "", odd_window, attrs={"size": 3}),
+    python("groups that divide the size", "", by_groups, attrs={"groups": 2}),
+    python("a text looked up", "", looked_up, attrs={"way": "exp"}),
+    library("in place", "", "HealthyInPlace", inplace={0: 0}),
     library("one rank", "", "HealthyLine"),
     handler("a handler of XLA", "", "HealthyRows", TABLE),
     library("a first element that is meant", "", "HealthyFirst"),

@@ -100,7 +100,7 @@ def test_a_python_function_meets_other_values() -> None:
 
     finding = values_of(pyfunc(counts, out=lambda x, train: x, attrs={"train": False}))
     assert finding.verdict == "failed", finding
-    assert finding.details[0] == "train=True: calls with the same inputs differ"
+    assert finding.details[0].startswith("train=True: the inputs given: two calls: output 0")
 
 
 def test_a_batch_for_another_value_is_compared() -> None:

@@ -68,7 +68,7 @@ def test_a_right_gradient_passes_at_all_points() -> None:
     finding = gradient_of(cube(lambda x: 3 * x**2), X)
     assert finding.verdict == "passed", finding
     # Eight kinds of values, three of sizes, three of ranks.
-    assert finding.summary.endswith("; 14 other points, second order")
+    assert finding.summary.endswith("; 15 other points, second order")
 
 
 def test_a_gradient_that_would_fill_memory_is_not_compared_for_many_elements() -> None:

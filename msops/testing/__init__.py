@@ -13,6 +13,8 @@ guarded_child.py    what it runs
 python_calls.py     Python functions, stopped in time
 sizes.py            other sizes, values and dtypes
 attributes.py       the op with other values of its attributes
+attribute_values.py which values
+code_constants.py   words and numbers that the code of a kernel names
 trials.py           the op on these, and what came of it
 repeats.py          results that repeat where inputs do
 orders.py           results that follow the order of inputs
@@ -27,6 +29,7 @@ gradients.py        gradients against finite differences, under jit and vmap
 finite_differences.py  how far a derivative lies from them
 gradient_points.py  where they are compared
 long_gradients.py   gradients of many elements
+dtype_gradients.py  gradients in a narrower dtype
 cotangents.py       rules at cotangents of 0, of any size, and NaN
 sanitizers.py       builds of the source with the sanitizers
 tolerances.py       how far results may lie apart

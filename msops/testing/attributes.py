@@ -1,18 +1,22 @@
 """The op with other values of its attributes: what is no fault of a value that makes no sense.
 
 Which values a kernel takes is not known. So a crash, or an access outside of an array, says nothing
-here: the value may be an axis that is not there. But where a kernel returns 0, its results have to
-be written, to be the same again, and to be those of `jax.vmap`.
+of most: the value may be an axis that is not there. But where a kernel returns 0, its results have
+to be written, to be the same again, and to be those of `jax.vmap`. Both truth values make sense,
+and a text that makes none has to be refused. And a whole number between others that the kernel
+takes makes sense, too.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
-from typing import Any
+import dataclasses
+import re
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from msops.testing.attribute_values import Draw, draws_of
 from msops.testing.batches import batch_lines
 from msops.testing.guarded import HangError
 from msops.testing.lone_places import one_alone
@@ -20,64 +24,120 @@ from msops.testing.orders import ordered_cases
 from msops.testing.other_inputs import resized
 from msops.testing.subject import Subject
 from msops.testing.tolerances import unequal
-from msops.testing.trials import Arrays, results_of, try_out
+from msops.testing.trials import Arrays, Trial, TryOut, results_of, try_each
 
-# Of an axis most values make no sense: a kernel in a library may then write nothing.
-_NAMES_OF_AXES = ("axis", "axes", "dim", "perm")
 # Calls that a Python function is asked for the same result.
 _AGAIN = 8
+# A step of 0 may take for ever: nobody has to wait for that.
+_LIMIT_S = 1.0
+# How Python shows where an exception came from, and the line that raised it.
+_RAISED_AT = re.compile(r'^ *File "[^\n]*\n(?P<line>[^\n]*)', re.MULTILINE)
+_ON_PURPOSE = re.compile(r"\b(?:raise|assert)\b")
+# A table without that key is a refusal.
+_LOOKED_UP = re.compile(r"raised (?:KeyError|AttributeError)\b")
+# Many numbers divide this one, for kernels that work in groups.
+_DIVISIBLE = 12
 
 
 def attribute_lines(subject: Subject, is_safe: bool) -> tuple[list[str], list[str]]:
     """Reports what is wrong with other values of one attribute, and names those that were tried."""
     lines: list[str] = []
     tried: list[str] = []
-    for name, is_whole, other in _others(subject):
-        with contextlib.suppress(HangError):
-            trials = list(try_out(other, dict(_sizes(other)), is_safe))
-            if any(trial.refusal or trial.leaves_buffers for trial in trials[:1]):
+    for given, draws in draws_of(_impatient(subject)):
+        trials = _trials(draws, is_safe)
+        taken = [d.value for d in draws if d.name in trials and _is_clean(trials[d.name])]
+        whole = [value for value in (given, *taken) if isinstance(value, int)]
+        for draw in draws:
+            if draw.name not in trials:
                 continue
-            tried.append(name)
-            found = [f"{t.inputs}: {line}" for t in trials for line in t.faults]
-            if not found and not is_whole:  # a whole number may name the place
-                found = one_alone(other, ordered_cases(other, trials, is_safe), is_safe)
-            if not found and is_safe and not subject.options.stateful:
-                found = _inconsistencies(other)
-            lines += [f"{name}: {line}" for line in found]
+            trial = trials[draw.name]
+            is_inside = draw.is_whole and min(whole) < draw.value < max(whole)
+            with contextlib.suppress(HangError):
+                if not (trial.refusal or trial.leaves_buffers) and draw.is_near:
+                    tried.append(draw.name)
+                    found = _wrong_results(draw, trial, is_safe)
+                elif trial.refusal:
+                    found = _accident(draw, trial, is_safe) if is_inside else []
+                else:
+                    found = list(trial.faults) if is_inside or draw.has_sense else []
+                lines += [f"{draw.name}: {line}" for line in found]
     return lines, tried
 
 
-def _others(subject: Subject) -> Iterator[tuple[str, bool, Subject]]:
-    """Yields the op with other values of an attribute, in words, and whether it is whole."""
-    given = subject.call.given
-    in_library = subject.native() is not None
-    for index, (name, value) in enumerate(zip(subject.call.names, given, strict=False)):
-        is_axis = any(word in name.lower() for word in _NAMES_OF_AXES)
-        if not (in_library and is_axis):
-            for other in _values(value):
-                changed = (*given[:index], other, *given[index + 1 :])
-                is_whole = isinstance(value, int) and not isinstance(value, bool)
-                yield f"{name}={other!r}", is_whole, subject.on(subject.flat, changed)
+def _impatient(subject: Subject) -> Subject:
+    other = subject.on(subject.flat)
+    other.limit_s = min(subject.limit_s, _LIMIT_S)
+    return other
 
 
-def _values(value: Any) -> list[Any]:
-    if isinstance(value, bool):
-        return [not value]
-    if isinstance(value, int):
-        return [value + 1, 2 * value + 3]
-    if isinstance(value, float):
-        return [2 * value + 1, value / 2, -value - 1]
-    return []
+def _trials(draws: Sequence[Draw], is_safe: bool) -> dict[str, Trial]:
+    """Returns what comes of the inputs given with each value, by its name, if it ends."""
+    cases = [TryOut(draw.name, draw.subject, draw.subject.flat) for draw in draws]
+    # What may not end is tried alone.
+    steps = [
+        case for case, draw in zip(cases, draws, strict=True) if draw.is_near or draw.value > 0
+    ]
+    batches = [steps, *([case] for case in cases if case not in steps)]
+    trials: dict[str, Trial] = {}
+    for batch in batches:
+        try:
+            found = list(try_each(batch, is_safe))
+        except HangError:
+            found = []
+            for case in batch if len(batch) > 1 else ():
+                with contextlib.suppress(HangError):
+                    found += try_each([case], is_safe)
+        trials |= {trial.inputs: trial for trial in found}
+    return trials
+
+
+def _is_clean(trial: Trial) -> bool:
+    return not (trial.refusal or trial.faults)
+
+
+def _wrong_results(draw: Draw, trial: Trial, is_safe: bool) -> list[str]:
+    """Reports what is wrong where the kernel takes a value, at the size given and at others."""
+    other = draw.subject
+    trials = [
+        dataclasses.replace(trial, inputs="the inputs given"),
+        *try_each([TryOut(name, other, flat) for name, flat in _sizes(other)], is_safe),
+    ]
+    found = [f"{t.inputs}: {line}" for t in trials for line in t.faults]
+    if not found and not draw.is_whole:  # a whole number may name the place
+        found = one_alone(other, ordered_cases(other, trials, is_safe), is_safe)
+    if not found and is_safe and not other.options.stateful:
+        found = _inconsistencies(other)
+    return found
+
+
+def _accident(draw: Draw, trial: Trial, is_safe: bool) -> list[str]:
+    """Reports an exception that nobody raised on purpose, at any size."""
+    raised = _RAISED_AT.findall(trial.reason)
+    if (
+        not raised
+        or _LOOKED_UP.search(trial.reason)
+        or re.search(r"\b(raise|assert)\b", raised[-1])
+    ):
+        return []
+    other = draw.subject
+    extents = {n for array in other.flat for n in array.shape if n > 1}
+    factors = {_DIVISIBLE, abs(draw.value) or 1}
+    multiples = [{n: factor * n for n in extents} for factor in factors]
+    cases = [
+        TryOut(str(index), other, tuple(resized(array, change) for array in other.flat))
+        for index, change in enumerate(multiples)
+    ]
+    if not all(trial.refusal for trial in try_each(cases, is_safe)):
+        return []
+    return [f"{trial.reason.splitlines()[0]} Values on both sides are taken."]
 
 
 def _sizes(subject: Subject) -> Iterator[tuple[str, Arrays]]:
-    flat = subject.flat
-    yield "the inputs given", flat
-    extents = {n for array in flat for n in array.shape if n > 1}
+    extents = {n for array in subject.flat for n in array.shape if n > 1}
     for name, factor, more in (("one more", 1, 1), ("odd", 2, 1), ("larger odd", 8, 5)):
         change = {n: factor * n + more for n in extents}
         if change:
-            yield name, tuple(resized(array, change) for array in flat)
+            yield name, tuple(resized(array, change) for array in subject.flat)
 
 
 def _inconsistencies(subject: Subject) -> list[str]:

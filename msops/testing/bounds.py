@@ -17,7 +17,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msops.testing.guarded import Crash, HangError, Job, Run, run_jobs
+from msops.testing.guarded import Crash, HangError, Job, Run, arrays_of, run_jobs
 from msops.testing.tolerances import disagreements
 
 _ALIGNMENTS_BYTES = (1, 16, 32)
@@ -116,7 +116,7 @@ def _alike(job: Job, one: Run, other: Run, compare_outputs: bool = True) -> bool
         return False
     if one.crash or not compare_outputs or one.outputs == other.outputs:
         return True
-    left, right = (_arrays(job, run) for run in (one, other))
+    left, right = (arrays_of(run, job.outputs) for run in (one, other))
     with np.errstate(all="ignore"):  # what was not written is poison
         return not disagreements(left, right)
 
@@ -128,13 +128,6 @@ def _kind_of(crash: Crash) -> str:
     that lies in a guard.
     """
     return "heap" if crash.on_heap else crash.edge or crash.access
-
-
-def _arrays(job: Job, run: Run) -> list[np.ndarray]:
-    return [
-        np.frombuffer(data, struct.dtype).reshape(struct.shape)
-        for data, struct in zip(run.outputs, job.outputs, strict=True)
-    ]
 
 
 def _crashes(job: Job, run: Run) -> list[Crash]:

@@ -26,7 +26,7 @@ _LARGE = "large cotangents"
 
 def nonlinear_lines(subject: Subject, real: Sequence[int]) -> list[str]:
     """Reports for which cotangents the gradient is not linear in them."""
-    pull_back, cotangents = _rule_of(subject, real)
+    pull_back, cotangents = rule_of(subject, real)
     own = pull_back(cotangents)
     lines: list[str] = []
     for name, pulled, expected in _cases(pull_back, cotangents, own):
@@ -38,7 +38,7 @@ def nonlinear_lines(subject: Subject, real: Sequence[int]) -> list[str]:
     return lines
 
 
-def _rule_of(
+def rule_of(
     subject: Subject, real: Sequence[int]
 ) -> tuple[Callable[[Sequence[np.ndarray]], Arrays], Arrays]:
     """Returns the gradient at the inputs as a function of cotangents, and some of these."""

@@ -16,7 +16,7 @@ from msops._calls.library_call import LibraryCall
 from msops._primitive.programs import share_programs
 from msops.testing.bounds import crash_line
 from msops.testing.finite_differences import floats_of, random_like
-from msops.testing.guarded import Job, run_jobs
+from msops.testing.guarded import Job, arrays_of, run_jobs
 from msops.testing.subject import Subject, structs_of
 from msops.testing.tolerances import disagreements
 
@@ -43,10 +43,7 @@ def run_native(job: Job) -> list[np.ndarray]:
     (run,) = run_jobs([job])
     if run.crash or run.error:
         raise NativeError(f"C: {crash_line(run.crash) if run.crash else run.error.splitlines()[0]}")
-    return [
-        np.frombuffer(data, struct.dtype).reshape(struct.shape)
-        for data, struct in zip(run.outputs, job.outputs, strict=True)
-    ]
+    return arrays_of(run, job.outputs)
 
 
 def as_operations(subject: Subject, kernel: LoopKernel) -> Callable[..., Sequence[jax.Array]]:

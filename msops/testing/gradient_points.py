@@ -15,7 +15,13 @@ from typing import TypeAlias
 import numpy as np
 
 from msops.testing.finite_differences import REAL, average_size
-from msops.testing.other_inputs import grown, resized, stretched, with_other_ranks
+from msops.testing.other_inputs import (
+    grown,
+    resized,
+    stretched,
+    with_many_rows,
+    with_other_ranks,
+)
 from msops.testing.subject import Subject, structs_of
 
 # Elements of the largest array: a few more than the blocks have in which kernels work.
@@ -40,7 +46,7 @@ def other_points(subject: Subject) -> Iterator[tuple[str, Subject]]:
 
 
 def long_points(subject: Subject) -> Iterator[tuple[str, Subject]]:
-    """Yields the op on inputs of which one axis is long, and a name."""
+    """Yields the op on inputs of which one axis is long, or is added, and a name."""
 
     def fits(flat: tuple[np.ndarray, ...]) -> bool:
         shapes = [s.shape for s in (*structs_of(flat), *subject.outputs(flat).structs)]
@@ -49,6 +55,8 @@ def long_points(subject: Subject) -> Iterator[tuple[str, Subject]]:
     with contextlib.suppress(Exception):  # it does not take them
         for name, flat in stretched(subject.flat, _LONG, fits):
             yield name, _redrawn(subject, flat, _like)
+    for name, flat in with_many_rows(subject.flat):
+        yield name, _redrawn(subject, flat, _like)
 
 
 def _redrawn(subject: Subject, flat: tuple[np.ndarray, ...], change: Change) -> Subject:

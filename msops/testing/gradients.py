@@ -15,6 +15,7 @@ import numpy as np
 
 from msops.errors import GradientTypeError
 from msops.testing.cotangents import nonlinear_lines
+from msops.testing.dtype_gradients import unlike_dtypes
 from msops.testing.finite_differences import (
     REAL,
     Comparison,
@@ -70,6 +71,13 @@ def check_gradient(subject: Subject) -> Finding:
                 unlike,
                 "A rule multiplies cotangents by slopes: it takes a cotangent of 0, of any size "
                 "and of any sign. To clip gradients, do so where they are used.",
+            )
+        if not lines and subject.has_rule and (lines := unlike_dtypes(subject, real)):
+            return failed(
+                check,
+                "it is another in a narrower dtype",
+                lines,
+                "Compute in float32 where numbers of 16 bits overflow, or have the op refuse them.",
             )
     except GradientTypeError as error:
         if subject.has_rule:
@@ -199,9 +207,9 @@ def _traced_otherwise(subject: Subject) -> list[str]:
     cases = [subject.flat, subject.unlike or subject.flat]
     one, other = ([np.asarray(g) for g in function(*map(jnp.asarray, flat))] for flat in cases)
     pair, turned = (
-        [jnp.stack(arrays) for arrays in zip(*order, strict=True)] for order in (cases, cases[::-1])
+        [np.stack(arrays) for arrays in zip(*order, strict=True)] for order in (cases, cases[::-1])
     )
-    four = [jnp.stack(arrays) for arrays in zip(pair, turned, strict=True)]
+    four = [np.stack(arrays) for arrays in zip(pair, turned, strict=True)]
     # The outer axis comes last of both: a rule need not know which it is.
     on_axis_1 = jax.vmap(of_vmap, in_axes=1, out_axes=1)
     ways: dict[str, tuple[list[np.ndarray], Callable[[], list[Any]]]] = {

@@ -29,7 +29,7 @@ from msops._base.dtypes import as_dtype
 from msops._base.temporary import temporary_folder
 from msops._calls.handlers import native_module
 from msops._calls.library_call import AicpuCall, AotCall, ForeignCall, LibraryCall
-from msops.errors import BackendError
+from msops.errors import BackendError, MsopsError
 from msops.testing.child_processes import ForkServer, server_for
 
 _FAULT = struct.Struct("=iiQi")
@@ -43,6 +43,8 @@ _HEAP = re.compile(
     r"|(?:free|[mc]alloc|realloc|malloc_consolidate)\(\):).*$",
     re.MULTILINE,
 )
+# Two poisons that are unlike in every bit: a byte that keeps both was never written.
+POISONS = (0xA4, 0x5B)
 # How long a child may take to start.
 _START_S = 60.0
 # Two threads have one machine.
@@ -80,6 +82,7 @@ class Job:
       locked: whether the inputs cannot be written.
       in_a_row: whether the kernel is called many times on the same memory.
       fails: whether these calls may return other than 0.
+      apart: whether an output that lies in an input has memory of its own, with the same content.
     """
 
     call: LibraryCall
@@ -94,6 +97,7 @@ class Job:
     locked: bool = False
     in_a_row: bool = False
     fails: bool = False
+    apart: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,6 +141,7 @@ class Run:
       left: in a row: what of the process the calls changed or kept, a line each.
       effects: in a row: what the calls changed that an op with effects may change.
       slack: the most bytes that lie between the end of a buffer and a guard close to it.
+      raised: of a Python function, what `error` is the text of.
       text: what the process wrote to its standard error.
     """
 
@@ -150,6 +155,7 @@ class Run:
     left: tuple[str, ...] = ()
     effects: tuple[str, ...] = ()
     slack: int = 0
+    raised: MsopsError | None = None
     text: str = ""
 
 
@@ -315,6 +321,7 @@ def _described(job: Job) -> dict[str, Any]:
         "locked": job.locked,
         "in_a_row": job.in_a_row,
         "fails": job.fails,
+        "apart": job.apart,
     }
 
 
@@ -369,6 +376,14 @@ def _run_of(job: Job, seen: Mapping[str, Any], text: str) -> Run:
         slack=seen["slack"],
         text=text,
     )
+
+
+def arrays_of(run: Run, structs: Sequence[Any]) -> list[np.ndarray]:
+    """Returns the outputs of a run as arrays of such shapes and dtypes."""
+    return [
+        np.frombuffer(data, struct.dtype).reshape(struct.shape)
+        for data, struct in zip(run.outputs, structs, strict=True)
+    ]
 
 
 def struct_of(job: Job, index: int) -> Any:

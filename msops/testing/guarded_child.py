@@ -100,8 +100,15 @@ _DESCRIPTOR = "the descriptor"
 _PROCESS_OPTIONS = {
     3: "whether the process leaves core dumps",
     30: "how late timers may be",
+    7: "whether capabilities are kept",
     39: "whether new privileges are denied",
 }
+# Lines of /proc/self/status that no process changes by itself, and files with one setting each.
+_STATUS = (
+    *("Umask", "VmLck", "THP_enabled", "CapEff", "Seccomp", "Seccomp_filters"),
+    "Mems_allowed_list",
+)
+_FILES_OF_SETTINGS = ("personality", "oom_score_adj", "coredump_filter")
 
 
 class GuardedBuffer:
@@ -206,10 +213,12 @@ class ChildFrame:
             if job["locked"]:
                 buffer.lock()
         # An output that is an input's has no buffer of its own.
-        holders = {output: self.buffers[index] for index, output in job["aliases"]}
+        holders = {output: index for index, output in job["aliases"]}
         for index, size in enumerate([*job["outputs"], *kernel.workspace_sizes]):
-            if index in holders:
-                self.buffers.append(holders[index])
+            if index in holders and job["apart"]:
+                ctypes.memmove(add(size).address, inputs[holders[index]], size)
+            elif index in holders:
+                self.buffers.append(self.buffers[holders[index]])
             else:
                 ctypes.memset(add(size).address, job["poison"], size)
         self._outputs = self.buffers[len(inputs) :][: len(job["outputs"])]
@@ -366,6 +375,8 @@ def files_of_calls(call: Callable[[], object]) -> list[str]:
         call()
         after = _files()
         in_calls.append(_newer(seen, after))
+        if not in_calls[-1]:  # not each call does
+            return []
         time.sleep(max(_BETWEEN_LOOKS_S, time.perf_counter() - start_s))
         seen = _files()
         between.append(_newer(after, seen))
@@ -477,7 +488,6 @@ def process_settings() -> dict[str, Any]:
         "the floating point errors that trap": _libm.fegetexcept(),
         "the working directory": os.getcwd(),
         "the root directory": os.readlink("/proc/self/root"),
-        "the umask": _umask(),
         "the locale": _libc.setlocale(6, None),
         "the blocked signals": sorted(signal.pthread_sigmask(signal.SIG_BLOCK, [])),
         "the alternate stack for signals": _signal_stack(),
@@ -493,7 +503,7 @@ def process_settings() -> dict[str, Any]:
         settings[f"the timer {name}"] = signal.getitimer(getattr(signal, name)) != (0.0, 0.0)
     for option, name in _PROCESS_OPTIONS.items():
         settings[name] = _libc.prctl(option, 0, 0, 0, 0)
-    settings |= _handlers_of_cpp() | _formats_of_streams()
+    settings |= _handlers_of_cpp() | _formats_of_streams() | _settings_of_files()
     with contextlib.suppress(OSError):  # no library here uses OpenMP
         gomp = ctypes.CDLL("libgomp.so.1", mode=os.RTLD_NOLOAD)
         settings["the number of OpenMP's threads"] = gomp.omp_get_max_threads()
@@ -517,6 +527,7 @@ def process_settings() -> dict[str, Any]:
         state = (ctypes.c_uint32 * 64)()
         _libm.fegetenv(state)
         settings["flushing of subnormals to zero"] = state[7] & 0x8040
+        settings["the precision of the x87"] = state[0] & 0x300
     return settings
 
 
@@ -566,11 +577,19 @@ def _formats_of_streams() -> dict[str, str]:
     return formats
 
 
-def _umask() -> str:
-    """Returns the umask without `os.umask`, which would set it for every thread of the caller."""
+def _settings_of_files() -> dict[str, str]:
+    """Returns settings that the system shows as files.
+
+    The umask is one: `os.umask` would set it for every thread of the caller.
+    """
     # A process may have a name that is not UTF-8.
     with open("/proc/self/status", errors="surrogateescape") as status:
-        return next((line.split()[1] for line in status if line.startswith("Umask:")), "")
+        lines = dict(line.split(":", 1) for line in status if ":" in line)
+    settings = {f"{name} of the process": lines.get(name, "").strip() for name in _STATUS}
+    for name in _FILES_OF_SETTINGS:
+        with contextlib.suppress(OSError), open(f"/proc/self/{name}") as file:
+            settings[f"{name} of the process"] = file.read().strip()
+    return settings
 
 
 def _environment() -> Any:
@@ -601,6 +620,12 @@ def process_resources() -> dict[str, int]:
         name: len(os.listdir(f"/proc/self/{folder}"))
         for name, folder in (("open files", "fd"), ("threads", "task"))
     }
+    with contextlib.suppress(OSError), open("/proc/self/timers") as timers:
+        resources["timers"] = sum(line.startswith("ID:") for line in timers)
+    key = ctypes.c_uint()
+    if not _libc.pthread_key_create(ctypes.byref(key), None):  # the first that is free
+        resources["keys of data of threads"] = key.value
+        _libc.pthread_key_delete(key)
     with open("/proc/self/statm") as sizes:
         resources[_PAGES] = int(sizes.read().split()[0])
     if hasattr(_libc, "mallinfo2"):

@@ -8,8 +8,8 @@ import jax
 import numpy as np
 
 from msops.testing.bounds import crash_line
-from msops.testing.guarded import Run, show
-from msops.testing.memory_runs import POISONS, GuardedRuns, Runs
+from msops.testing.guarded import POISONS, Run, show
+from msops.testing.memory_runs import GuardedRuns, Runs
 from msops.testing.report import Finding, failed, passed, skipped
 
 _HEAP_REMEDY = (
@@ -138,6 +138,14 @@ def check_repeatable(runs: Runs) -> Finding:
             "Look for static variables that the first call sets: a size, a table, an input, an "
             "attribute.",
         )
+    if isinstance(runs, GuardedRuns) and (lines := _lines_apart(runs)):
+        return failed(
+            check,
+            f"results of kernel {runs.kernel} depend on its working in place",
+            lines,
+            "inplace= gives an output the memory of an input: read an element before the output at "
+            "its place is written.",
+        )
     lines = difference_lines(runs.outputs, runs.back, runs.front)
     if lines:
         return failed(
@@ -169,6 +177,15 @@ def _lines_after_other(runs: GuardedRuns, run: Run) -> list[str]:
     if run.crash:
         return [crash_line(run.crash)]
     return run.error.splitlines() or difference_lines(runs.outputs, runs.back, run)
+
+
+def _lines_apart(runs: GuardedRuns) -> list[str]:
+    """Reports how results differ where outputs have memory of their own."""
+    apart = runs.apart
+    # A kernel that writes through the pointer of the input, as it may, leaves the output.
+    if apart is None or apart.crash or apart.error or apart.changed:
+        return []
+    return difference_lines(runs.outputs, runs.back, apart)
 
 
 def _later_ends(runs: Runs) -> list[str]:

@@ -11,12 +11,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops.testing.bounds import AccessBounds, find_bounds
-from msops.testing.guarded import HangError, Job, Run, run_jobs
+from msops.testing.guarded import POISONS, HangError, Job, Run, run_jobs
 from msops.testing.other_inputs import other_values, resized, rolled
 from msops.testing.subject import Subject
-
-# Two poisons that are unlike in every bit: a byte that keeps both was never written.
-POISONS = (0xA4, 0x5B)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -69,10 +66,12 @@ class GuardedRuns(Runs):
     Attributes:
       job: what `back` is a run of.
       locked: the run whose inputs cannot be written; None if outputs lie in them.
+      apart: then, the run whose outputs lie beside their inputs, and hold the same.
     """
 
     job: Job
     locked: Run | None
+    apart: Run | None
 
     @functools.cached_property
     def bounds(self) -> AccessBounds:
@@ -225,10 +224,9 @@ def run_on_guarded_memory(subject: Subject) -> GuardedRuns | None:
         return None
     job = dataclasses.replace(job, poison=POISONS[0])
     front = dataclasses.replace(job, placement="front", poison=POISONS[1])
-    jobs = [job, front, job]
-    if not job.call.aliases:
-        jobs.append(dataclasses.replace(job, locked=True))
-    back, before, again, *locked = run_jobs(jobs)
+    in_place = bool(job.call.aliases)
+    changed = dataclasses.replace(job, apart=in_place, locked=not in_place)
+    back, before, again, other = run_jobs([job, front, job, changed])
     return GuardedRuns(
         kernel=job.call.kernel_name,
         outputs=job.outputs,
@@ -239,7 +237,8 @@ def run_on_guarded_memory(subject: Subject) -> GuardedRuns | None:
         again=again,
         subject=subject,
         job=job,
-        locked=locked[0] if locked else None,
+        locked=None if in_place else other,
+        apart=other if in_place else None,
     )
 
 

@@ -12,6 +12,9 @@ import numpy as np
 # How many extents are made long, and which part of the length that is wanted will do.
 _STRETCHED, _SHORTEST = 3, 16
 
+# Rows of an axis that is added, and the fewest that are many; and elements of an array of them.
+_ROWS, _LEAST_ROWS, _MOST_IN_ROWS = 1025, 65, 20_000
+
 
 def resized(array: np.ndarray, change: Mapping[int, int]) -> np.ndarray:
     """Returns the values of an array repeated along each axis over other extents."""
@@ -111,6 +114,25 @@ def with_other_ranks(
             f"rank {most} -> {rank}",
             tuple(a.reshape(-1)[:kept].reshape(shape) if a.ndim else a for a in flat),
         )
+
+
+def with_many_rows(
+    flat: Sequence[np.ndarray],
+) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
+    """Yields arrays of one axis more, which is long; none if they are large already; 0-d stays."""
+    size = max((array.size for array in flat), default=0)
+    rows = min(_ROWS, _MOST_IN_ROWS // max(size, 1))
+    if size and rows >= _LEAST_ROWS and any(array.ndim for array in flat):
+        yield (
+            f"{rows} rows",
+            tuple(_turned(array, rows) if array.ndim else array for array in flat),
+        )
+
+
+def _turned(array: np.ndarray, rows: int) -> np.ndarray:
+    """Returns an array so often, each time in another order."""
+    places = np.arange(array.size) - np.arange(rows)[:, None]
+    return array.reshape(-1)[places % max(array.size, 1)].reshape(rows, *array.shape)
 
 
 def other_values(value: Any) -> list[Any]:

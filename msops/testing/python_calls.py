@@ -38,8 +38,15 @@ from msops.testing.guarded_child import (
     process_settings,
 )
 
-# Calls in a row, twice, or as many as this time lets.
-_HALF, _IN_A_ROW_S = 50, 0.5
+# Calls in a row, twice, or as many as this time lets, on a busy machine too.
+_HALF, _IN_A_ROW_S = 50, 2.0
+_BLOCKS = "blocks of Python's memory"
+# So many by that many calls: other threads may free some meanwhile.
+_KEPT = 40
+_COUNTED = ("open files", "threads", "timers", "keys of data of threads", _BLOCKS)
+# Arrays up to this size NumPy keeps when they are free; and how many of each size are poisoned.
+_SMALL_BYTES, _ARRAYS_OF_A_SIZE = 256, 3
+_MORE_ELEMENTS = (-2, -1, 0, 1, 2)
 # What Python sets in `sys` by itself.
 _OWN_OF_SYS = ("_", "last_", "modules", "path_importer_cache", "exc_")
 # How often, and how long in all, settings are looked at without a call.
@@ -109,8 +116,8 @@ def call_in_a_row(
 ) -> Run:
     """Calls a function many times on the same arrays; returns what that changed.
 
-    Memory is not counted: Python gives little of it back. What `watch` saw in calls before counts,
-    too: most functions that change a setting do so in the first.
+    Memory is counted in Python's blocks: it gives little back to the system. What `watch` saw in
+    calls before counts, too: most functions that change a setting do so in the first.
 
     Raises:
       HangError: a call did not end in time.
@@ -121,31 +128,64 @@ def call_in_a_row(
         first = run = _call(function, flat, structs, 0)
         growth = []
         made, differing, end_s = 1, 0, time.monotonic() + _IN_A_ROW_S
-        with watch.calls():
+        with _without_collection(), watch.calls():
             for _ in range(2):
-                before = process_resources()
+                before = _resources()
                 for _ in range(_HALF):
                     if run.error or time.monotonic() > end_s:
                         break
                     run = _call(function, flat, structs, 0)
                     made, differing = made + 1, differing + (run.outputs != first.outputs)
-                after = process_resources()
-                growth.append(
-                    {name: after[name] - before[name] for name in ("open files", "threads")}
-                )
+                after = _resources()
+                growth.append({name: after.get(name, 0) - before.get(name, 0) for name in _COUNTED})
         files: list[str] = []
+        kept: list[str] = []
         if not run.error and time.monotonic() < end_s:
             files = files_of_calls(lambda: _call(function, flat, structs, 0))
+        if not run.error and all(part[_BLOCKS] >= _KEPT for part in growth):
+            kept = _kept_lines(lambda: _call(function, flat, structs, 0))
         return Run(
             error=run.error,
             calls=made,
             differing=differing,
-            left=tuple(growth_lines(growth, _HALF, made)),
-            effects=(*seeding, *files),
+            left=tuple(growth_lines(_without_blocks(growth), _HALF, made)),
+            effects=(*seeding, *files, *kept),
         )
 
     run = _in_time(work, limit_s + _IN_A_ROW_S, title)
     return dataclasses.replace(run, left=(*watch.lines(), *run.left))
+
+
+def _resources() -> dict[str, int]:
+    return {**process_resources(), _BLOCKS: sys.getallocatedblocks()}
+
+
+def _without_blocks(growth: Sequence[dict[str, int]]) -> list[dict[str, int]]:
+    """Returns what grew, but for memory: garbage is in it until Python collects that."""
+    return [{name: n for name, n in part.items() if name != _BLOCKS} for part in growth]
+
+
+def _kept_lines(call: Callable[[], object]) -> list[str]:
+    """Reports memory that calls keep, of which nothing is garbage."""
+    gc.collect()
+    before = sys.getallocatedblocks()
+    for _ in range(_HALF):
+        call()
+    gc.collect()
+    kept = sys.getallocatedblocks() - before
+    return [f"{_BLOCKS}: {kept} more after {_HALF} calls"] if kept >= _KEPT else []
+
+
+@contextlib.contextmanager
+def _without_collection() -> Iterator[None]:
+    """Lets Python collect no garbage meanwhile: it would hide what calls keep."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _settings() -> dict[str, Any]:
@@ -235,27 +275,42 @@ def _call(
     structs: Sequence[jax.ShapeDtypeStruct],
     poison: int,
 ) -> Run:
-    inputs = tuple(array.copy() for array in flat)
-    outputs = tuple(
+    # Lists: of a tuple that a generator fills, Python keeps the memory, which would be counted.
+    inputs = [array.copy() for array in flat]
+    outputs = [
         np.full(size_bytes(s), poison, np.uint8).view(s.dtype).reshape(s.shape) for s in structs
-    )
+    ]
+    _poison_free_memory([*inputs, *outputs], poison)
     for index, output in function.inplace:
         outputs[output][...] = inputs[index]
-    views = tuple(array.view() for array in inputs)
+    views = [array.view() for array in inputs]
     for view in views:
         view.flags.writeable = False
     try:
-        result = function.call(views, outputs)
+        result = function.call(tuple(views), tuple(outputs))
         if result is not None:
             function.store(result, outputs[0])
     except MsopsError as error:
-        return Run(error=str(error))
-    changed = tuple(
+        return Run(error=str(error), raised=error)
+    changed = [
         f"input {index}, {show(array)}"
         for index, (array, own) in enumerate(zip(inputs, flat, strict=True))
         if array.tobytes() != own.tobytes()
-    )
-    return Run(changed=changed, outputs=tuple(output.tobytes() for output in outputs))
+    ]
+    return Run(changed=tuple(changed), outputs=(*map(np.ndarray.tobytes, outputs),))
+
+
+def _poison_free_memory(arrays: Sequence[np.ndarray], poison: int) -> None:
+    """Fills the memory that NumPy gives to arrays of such sizes next, and to small ones.
+
+    So `np.empty` of a function holds another byte in each of two calls.
+    """
+    steps = {array.itemsize for array in arrays} or {1}
+    sizes = {array.nbytes + n * array.itemsize for array in arrays for n in _MORE_ELEMENTS}
+    small = range(min(steps), min(_SMALL_BYTES, 4 * max(sizes, default=0)), min(steps))
+    for size in {*sizes, *small}:
+        # All at once: one that is free again is the next that NumPy gives.
+        _ = [np.full(max(size, 1), poison, np.uint8) for _ in range(_ARRAYS_OF_A_SIZE)]
 
 
 def _stop(thread: threading.Thread) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msops.testing.other_inputs import is_real, with_other_ranks, wrapped
+from msops.testing.other_inputs import is_real, with_many_rows, with_other_ranks, wrapped
 from msops.testing.subject import Subject
 from msops.testing.tolerances import disagreements
 from msops.testing.trials import Trial
@@ -78,7 +78,7 @@ def _unlike_ranks(
     """Reports where results of another rank are not the same elements."""
     if {array.shape for array in (*subject.flat, *blocks)} != {subject.flat[0].shape}:
         return []
-    expected = dict(with_other_ranks(blocks))
+    expected = dict([*with_other_ranks(blocks), *with_many_rows(blocks)])
     return [
         f"{trial.inputs}: {line}; each element has another result at the rank given"
         for trial in trials

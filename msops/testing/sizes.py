@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import math
 import warnings
 from collections.abc import Callable, Iterator
@@ -12,8 +13,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops.testing.attributes import attribute_lines
+from msops.testing.bounds import crash_line
 from msops.testing.corners import changed_corners
-from msops.testing.guarded import HangError
+from msops.testing.guarded import HangError, run_jobs
 from msops.testing.lone_places import one_alone
 from msops.testing.orders import is_of_elements, ordered_cases, out_of_order
 from msops.testing.other_inputs import (
@@ -21,6 +23,7 @@ from msops.testing.other_inputs import (
     is_real,
     resized,
     stretched,
+    with_many_rows,
     with_other_ranks,
 )
 from msops.testing.repeats import unrepeated
@@ -48,7 +51,8 @@ def check_sizes(subject: Subject, is_safe: bool) -> Finding:
     check = "sizes"
     if subject.is_handler:
         return skipped(check, _NOT_TRIED)
-    cases, ranks = dict(_resized(subject)), dict(with_other_ranks(subject.flat))
+    cases = dict(_resized(subject))
+    ranks = dict([*with_other_ranks(subject.flat), *with_many_rows(subject.flat)])
     if not cases and not ranks:
         return skipped(check, "the inputs have no axis")
     trials = list(try_out(subject, cases, is_safe))
@@ -60,7 +64,7 @@ def check_sizes(subject: Subject, is_safe: bool) -> Finding:
     faults = fault_lines(trials)
     if not faults:
         with contextlib.suppress(HangError):
-            faults = _special_places(subject, trials, is_safe)
+            faults = _special_places(subject, trials, is_safe) or _called_often(subject, trials)
     if faults:
         return failed(
             check,
@@ -82,6 +86,23 @@ def _special_places(subject: Subject, trials: list[Trial], is_safe: bool) -> lis
         or one_alone(subject, cases, is_safe)
         or changed_corners(subject, cases, is_safe)
     )
+
+
+def _called_often(subject: Subject, trials: list[Trial]) -> list[str]:
+    """Reports what many calls on large arrays leave, or do otherwise: some start threads there."""
+    large = [trial for trial in trials if max(a.size for a in trial.flat) <= _MOST]
+    trial = max(large, key=lambda trial: max(a.size for a in trial.flat), default=None)
+    if trial is None or trial.job is None or not trial.results or trial.job.call.aliases:
+        return []
+    (run,) = run_jobs([dataclasses.replace(trial.job, in_a_row=True)])
+    lines = [*run.left, *run.error.splitlines()]
+    if not subject.options.stateful:
+        lines += run.effects
+        if run.differing:
+            lines.append(f"{run.differing} of {run.calls} calls have other results")
+    if run.crash:
+        lines.append(crash_line(run.crash))
+    return [f"{trial.inputs}, called often: {line}" for line in lines]
 
 
 def check_values(subject: Subject, is_safe: bool) -> Finding:
@@ -173,9 +194,10 @@ def check_refusals(subject: Subject, is_safe: bool) -> Finding:
         if not faults and taken.intersection(others):
             names = [own, *(name for name in others if name in taken)]
             faults = _unlike_dtypes(subject, names, is_safe)
-        for trial in trials if is_safe else ():
-            if trial.refusal == "return code":
-                faults += _refusal_faults(subject, trial.inputs, cases[trial.inputs])
+        refused = [trial for trial in trials if trial.refusal == "return code"]
+        # How an error arrives does not depend on the dtype that is refused.
+        for trial in refused[:1] if is_safe else ():
+            faults += _refusal_faults(subject, trial.inputs, cases[trial.inputs])
     if faults:
         return failed(
             check,

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
 
-from msops.errors import InferenceValueError, MsopsError
+from msops.errors import InferenceTypeError, InferenceValueError, MsopsError
 from msops.testing.bounds import AccessBounds, find_bounds
-from msops.testing.guarded import HangError, Job, Run, run_jobs
+from msops.testing.guarded import POISONS, HangError, Job, Run, arrays_of, run_jobs
 from msops.testing.memory import difference_lines, unique, unwritten_lines
-from msops.testing.memory_runs import POISONS
 from msops.testing.subject import Subject
 
 Arrays: TypeAlias = tuple[np.ndarray, ...]
@@ -31,6 +29,7 @@ class Trial:
       results: what came of it; nothing if something went wrong.
       job: the run of a kernel in a library.
       leaves_buffers: whether it crashed, or reached beyond an array.
+      reason: what a refusal says.
     """
 
     inputs: str
@@ -40,6 +39,16 @@ class Trial:
     results: tuple[np.ndarray, ...] = ()
     job: Job | None = None
     leaves_buffers: bool = False
+    reason: str = ""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class TryOut:
+    """Inputs that an op is tried on, and what they are in words."""
+
+    inputs: str
+    subject: Subject
+    flat: Arrays
 
 
 def fault_lines(trials: Sequence[Trial]) -> list[str]:
@@ -72,68 +81,98 @@ def try_out(
     is_safe: bool,
     may_raise: bool = False,
 ) -> Iterator[Trial]:
+    """Tries an op on inputs, by what they are in words; see `try_each`."""
+    yield from try_each([TryOut(n, subject, flat) for n, flat in cases.items()], is_safe, may_raise)
+
+
+def try_each(cases: Sequence[TryOut], is_safe: bool, may_raise: bool = False) -> Iterator[Trial]:
     """Tries cases: on guarded memory where the kernel is in a library, else here.
 
     Args:
-      subject: the op.
-      cases: inputs, by what they are in words.
+      cases: what is tried.
       is_safe: whether the op may run in this process.
       may_raise: whether each exception is a refusal, not msops's own alone.
     """
-    jobs: dict[str, Job] = {}
+    jobs: list[tuple[TryOut, Job]] = []
     others: list[Trial] = []
     lowered = set()
-    for name, flat in cases.items():
-        structs = tuple((array.shape, array.dtype) for array in flat)
+    for case in cases:
+        structs = tuple((array.shape, array.dtype) for array in case.flat)
         try:
-            if structs not in lowered:
-                subject.check_taken(flat)
-            lowered.add(structs)
-            job = subject.job(flat)
+            if (case.subject, structs) not in lowered:
+                case.subject.check_taken(case.flat)
+            lowered.add((case.subject, structs))
+            job = case.subject.job(case.flat)
         except Exception as error:
             if may_raise:
-                others.append(Trial(name, flat, type(error).__name__, ()))
+                others.append(Trial(case.inputs, case.flat, type(error).__name__, ()))
             else:
-                others.append(_refused_early(name, flat, error))
+                others.append(_refused_early(case, error))
             continue
         if job is not None:
-            jobs[name] = dataclasses.replace(job, poison=POISONS[0])
+            jobs.append((case, dataclasses.replace(job, poison=POISONS[0])))
         elif is_safe:
-            others.append(_try_here(subject, name, flat))
-    backs = list(jobs.values())
+            others.append(_try_here(case))
+    backs = [job for _, job in jobs]
     fronts = [dataclasses.replace(job, placement="front", poison=POISONS[1]) for job in backs]
     runs = run_jobs([*backs, *fronts])
     backs_of, fronts_of = runs[: len(backs)], runs[len(backs) :]
     bounds = find_bounds(backs, backs_of, fronts_of)
-    trial_of = functools.partial(_trial_of, bool(subject.options.stateful))
-    yield from map(trial_of, jobs, backs, backs_of, fronts_of, bounds)
+    for (case, job), back, front, edges in zip(jobs, backs_of, fronts_of, bounds, strict=True):
+        yield _trial_of(case, job, back, front, edges)
     yield from others
 
 
-def _refused_early(name: str, flat: tuple[np.ndarray, ...], error: Exception) -> Trial:
+def _refused_early(case: TryOut, error: Exception) -> Trial:
     if isinstance(error, MsopsError):
-        return Trial(name, flat, type(error).__name__, ())
-    return Trial(name, flat, "", (f"{type(error).__name__}: {str(error).splitlines()[0]}",))
+        return Trial(case.inputs, case.flat, type(error).__name__, (), reason=str(error))
+    line = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    return Trial(case.inputs, case.flat, "", (line,))
 
 
-def _try_here(subject: Subject, name: str, flat: tuple[np.ndarray, ...]) -> Trial:
+def _try_here(case: TryOut) -> Trial:
+    subject, name, flat = case.subject, case.inputs, case.flat
     try:
-        return Trial(name, flat, "", (), tuple(subject.run_in_time(flat)))
+        runs = subject.runs_in_python(flat, POISONS)
+        if not runs:
+            return Trial(name, flat, "", (), tuple(subject.run(flat)))
     except HangError:
         raise
-    except InferenceValueError as error:  # below some size, results may have another shape
-        if all(
-            a.ndim == b.ndim and a.size >= b.size for a, b in zip(flat, subject.flat, strict=True)
-        ):
-            return Trial(name, flat, "", (str(error).splitlines()[0],))
-        return _refused_early(name, flat, error)
     except Exception as error:
-        return _refused_early(name, flat, error)
+        return _refused_early(case, error)
+    back, front = runs
+    refusal = back.raised or front.raised
+    if refusal is None:
+        structs, is_stateful = subject.outputs(flat).structs, bool(subject.options.stateful)
+        aliased = [output for _, output in subject.request(flat).aliases()]
+        faults = unwritten_lines(structs, back, front, aliased, is_stateful)
+        if not is_stateful:
+            faults += [f"two calls: {line}" for line in difference_lines(structs, back, front)]
+        faults += [f"{line}, changed" for line in back.changed]
+        return Trial(name, flat, "", tuple(faults), tuple(arrays_of(back, structs)))
+    if _is_of_inference(refusal) and _is_as_large(flat, subject.flat):
+        return Trial(name, flat, "", (str(refusal).splitlines()[0],))
+    return _refused_early(case, refusal)
 
 
-def _trial_of(
-    is_stateful: bool, name: str, job: Job, back: Run, front: Run, bounds: AccessBounds
-) -> Trial:
+def _is_of_inference(error: MsopsError) -> bool:
+    """Returns whether a function returned what the op does not declare."""
+    return isinstance(error, (InferenceTypeError, InferenceValueError))
+
+
+def _is_as_large(flat: Sequence[np.ndarray], own: Sequence[np.ndarray]) -> bool:
+    """Returns whether arrays differ from others in having more elements at most.
+
+    Below some size, results may have another shape.
+    """
+    return all(
+        a.dtype == b.dtype and a.ndim == b.ndim and a.size >= b.size
+        for a, b in zip(flat, own, strict=True)
+    )
+
+
+def _trial_of(case: TryOut, job: Job, back: Run, front: Run, bounds: AccessBounds) -> Trial:
+    is_stateful = bool(case.subject.options.stateful)
     faults = [*bounds.lines, *(back.changed or front.changed)]
     results: tuple[np.ndarray, ...] = ()
     if not (back.crash or front.crash or back.error):
@@ -141,10 +180,19 @@ def _trial_of(
         faults += unwritten_lines(job.outputs, back, front, aliased, is_stateful)
         if not is_stateful:
             faults += difference_lines(job.outputs, back, front)
-        results = _results_of_run(job, back)
+        results = tuple(arrays_of(back, job.outputs))
     refusal = "return code" if back.error else ""
     leaves_buffers = bool(bounds.lines or back.crash or front.crash)
-    return Trial(name, job.inputs, refusal, tuple(unique(faults)), results, job, leaves_buffers)
+    return Trial(
+        case.inputs,
+        job.inputs,
+        refusal,
+        tuple(unique(faults)),
+        results,
+        job,
+        leaves_buffers,
+        back.error,
+    )
 
 
 def results_of(subject: Subject, cases: Sequence[Arrays], is_safe: bool) -> list[Arrays | None]:
@@ -173,12 +221,5 @@ def results_of(subject: Subject, cases: Sequence[Arrays], is_safe: bool) -> list
     runs = run_jobs(list(jobs.values()))
     for (index, job), run in zip(jobs.items(), runs, strict=True):
         if not (run.crash or run.error):
-            found[index] = _results_of_run(job, run)
+            found[index] = tuple(arrays_of(run, job.outputs))
     return found
-
-
-def _results_of_run(job: Job, run: Run) -> Arrays:
-    return tuple(
-        np.frombuffer(data, struct.dtype).reshape(struct.shape)
-        for data, struct in zip(run.outputs, job.outputs, strict=True)
-    )

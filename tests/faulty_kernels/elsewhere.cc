@@ -15,6 +15,8 @@
 #include <exception>
 #include <iostream>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "custom_aot_extra.h"
 
@@ -397,5 +399,56 @@ KERNEL(HealthyRefusal) {
   scratch[0] = 1;
   free(scratch);
   ARRAYS;
+  return Twice(x, y, n);
+}
+
+// Attributes that the author did not give.
+KERNEL(LeavesForward) {
+  ARRAYS;
+  const std::string mode = static_cast<AotExtra*>(extra)->Attr<std::string>("mode");
+  if (mode == "backward") return Twice(x, y, n);
+  return mode == "forward" ? 0 : 3;
+}
+
+KERNEL(ReversesBeyond) {
+  ARRAYS;
+  const bool reverse = static_cast<AotExtra*>(extra)->Attr<bool>("reverse");
+  for (int64_t i = 0; i < n; ++i) y[i] = x[reverse ? n - i : i];
+  return 0;
+}
+
+KERNEL(WritesBeyondForThree) {
+  ARRAYS;
+  const int64_t step = static_cast<AotExtra*>(extra)->Attr<int64_t>("step");
+  if (step < 1) return 3;
+  if (step == 3) y[n] = 0;
+  return Twice(x, y, n);
+}
+
+KERNEL(PadsWithTheOther) {
+  ARRAYS;
+  const auto pads = static_cast<AotExtra*>(extra)->Attr<std::vector<int64_t>>("pads");
+  if (ndims[0] != 1 || pads.size() != 2 || pads[0] < 0 || pads[1] < 0) return 3;
+  for (int64_t i = 0; i < pads[1]; ++i) y[i] = y[pads[0] + n + i] = 0;
+  return Twice(x, y + pads[0], n);
+}
+
+// An output in the memory of its input.
+KERNEL(AddsInPlace) {
+  ARRAYS;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + (i ? x[i - 1] : 0);
+  return 0;
+}
+
+KERNEL(HealthyInPlace) {
+  ARRAYS;
+  for (int64_t i = n - 1; i >= 0; --i) y[i] = x[i] + (i ? x[i - 1] : 0);
+  return 0;
+}
+
+KERNEL(LeavesKey) {
+  ARRAYS;
+  pthread_key_t key;
+  pthread_key_create(&key, nullptr);
   return Twice(x, y, n);
 }
