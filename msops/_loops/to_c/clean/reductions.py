@@ -65,7 +65,7 @@ def sum_in_variables(kernel: Kernel) -> Kernel:
         updates = fixed_updates(loop, scope.ranges, buffers, scope.loops)
         # A condition may keep iterations of the parallel loops around apart. A sum that is written
         # back without the condition could meet another one.
-        guarded = {(s.buffer, s.indices) for s, is_guarded in _stores(loop.body) if is_guarded}
+        guarded = {(s.buffer, s.indices) for s, is_guarded in stores_of(loop.body) if is_guarded}
         if not updates or not all(_is_apart(e, scope) for e in guarded & updates.keys()):
             return None
         return _summed(loop, updates, scope.ranges, names)
@@ -117,7 +117,7 @@ def fixed_updates(
     if loop.kind != "reduction" or not is_innermost(loop):
         return {}
     found: Updates = {}
-    for store, is_guarded in _stores(loop.body):
+    for store, is_guarded in stores_of(loop.body):
         update = sum_of(store)
         if update is None or step(store, loop, buffers) != 0:
             continue
@@ -147,13 +147,13 @@ def fixed_updates(
     return found if found and are_distinct and _are_alone(loop, found, is_other) else {}
 
 
-def _stores(body: tuple[Stmt, ...], is_guarded: bool = False) -> Iterator[tuple[Store, bool]]:
+def stores_of(body: tuple[Stmt, ...], is_guarded: bool = False) -> Iterator[tuple[Store, bool]]:
     """Yields the stores in a body, and whether each is under a condition."""
     for stmt in body:
         if isinstance(stmt, Store):
             yield stmt, is_guarded
         for inner in bodies(stmt):
-            yield from _stores(inner, is_guarded or isinstance(stmt, If))
+            yield from stores_of(inner, is_guarded or isinstance(stmt, If))
 
 
 def _are_alone(

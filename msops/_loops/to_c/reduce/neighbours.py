@@ -161,14 +161,8 @@ class _NeighbourSums:
             groups.setdefault(_elements(terms, hull), {})[name] = terms
         found: list[Stmt] = []
         for sums in groups.values():
-            every = [term for terms in sums.values() for term in terms]
-            # If most elements do not get the terms of all arrays, each array has its own nest.
-            parts = (
-                [sums] if _share_most(every) else [{name: terms} for name, terms in sums.items()]
-            )
-            for part in parts:
-                found += _Box(part, scope.buffers, self._zero, self._names).nests()
-                self._zero -= part.keys()
+            found += _Box(sums, scope.buffers, self._zero, self._names).nests()
+            self._zero -= sums.keys()
         return tuple(found)
 
 
