@@ -5,7 +5,7 @@ A plain evaluator of its own, so that what the analyses say of accesses can be c
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -59,28 +59,77 @@ class Event(NamedTuple):
 
 
 @dataclass
-class _Memory:
+class Memory:
+    """A buffer, or a local in one iteration: the elements that have a value."""
+
     shape: tuple[int, ...]
     dtype: str
     values: dict[tuple[int, ...], Any] = field(default_factory=dict)
 
 
-def trace(
-    kernel: Kernel, inputs: Sequence[np.ndarray], buffers: Collection[str] | None = None
-) -> list[Event]:
-    """Returns the accesses of a run of a kernel: all, or those to buffers of these names."""
-    tracer = _Tracer(iter_orders(kernel.body), buffers)
+Iteration = tuple[tuple[str, int], ...]
+Note = Callable[[Memory, Iteration, tuple[int, ...], "tuple[int, ...] | None"], None]
+"""Gets an access: its memory, its iteration, the indices, and the element that these mean."""
+
+
+def trace(kernel: Kernel, inputs: Sequence[np.ndarray]) -> list[Event]:
+    """Returns the accesses of a run of a kernel."""
+    events: list[Event] = []
+    orders = iter_orders(kernel.body)
+    # Kept alive, so that no other memory gets the identity of one.
+    alive: list[Memory] = []
+
+    def note_of(node: Load | Store, stmt: Stmt) -> Note:
+        is_load = isinstance(node, Load)
+
+        def note(
+            memory: Memory,
+            iteration: Iteration,
+            indices: tuple[int, ...],
+            element: tuple[int, ...] | None,
+        ) -> None:
+            alive.append(memory)
+            is_unwritten = is_load and element not in memory.values
+            order = orders[id(stmt)]
+            events.append(Event(order, node, iteration, id(memory), indices, element, is_unwritten))
+
+        return note
+
+    run(kernel, inputs, note_of)
+    return events
+
+
+def run(
+    kernel: Kernel,
+    inputs: Sequence[np.ndarray],
+    note_of: Callable[[Load | Store, Stmt], Note | None],
+    is_counted: Callable[[For], bool] = lambda loop: True,
+) -> None:
+    """Runs a kernel, and notes accesses.
+
+    Args:
+      kernel: what is run.
+      inputs: one array for each parameter.
+      note_of: returns what notes the accesses of a load or store in a statement, None for nothing.
+      is_counted: whether iterations name those of a loop. All accesses in one iteration get the
+        same object.
+    """
+    memories = {buffer.name: Memory(buffer.shape, buffer.dtype) for buffer in kernel.buffers}
     for buffer, array in zip(kernel.parameters, inputs, strict=True):
-        values = {
-            place: scalars_of(array[place], buffer.dtype) for place in np.ndindex(array.shape)
-        }
-        tracer.memories[buffer.name] = _Memory(buffer.shape, buffer.dtype, values)
-    for buffer in kernel.buffers:
-        tracer.memories[buffer.name] = _Memory(buffer.shape, buffer.dtype)
-    run = tracer.body(kernel.body)
+        memories[buffer.name] = Memory(buffer.shape, buffer.dtype, _values_of(array, buffer.dtype))
+    writer = _Writer(note_of, is_counted)
+    run_kernel = writer.function(kernel.body, memories)
     with np.errstate(all="ignore"):
-        run()
-    return tracer.events
+        run_kernel()
+
+
+def _values_of(array: np.ndarray, dtype: str) -> dict[tuple[int, ...], Any]:
+    """Returns the elements as values of scalars.py; of equal bits one is made."""
+    bits = np.ascontiguousarray(array).view(f"u{array.itemsize}").ravel()
+    _, first, which = np.unique(bits, return_index=True, return_inverse=True)
+    made = [scalars_of(value, dtype) for value in array.ravel()[first]]
+    values = [made[i] for i in which.ravel().tolist()]
+    return dict(zip(np.ndindex(array.shape), values, strict=True))
 
 
 def scalars_of(value: Any, dtype: str) -> Any:
@@ -106,137 +155,166 @@ def iter_orders(body: tuple[Stmt, ...]) -> dict[int, int]:
     return orders
 
 
-class _Tracer:
-    """Makes a Python function of each node once, as a run evaluates most of them many times."""
+class _Writer:
+    """Writes a kernel as a Python function, as a run evaluates most nodes many times.
 
-    def __init__(self, orders: dict[int, int], buffers: Collection[str] | None):
-        self.orders = orders
-        self.buffers = buffers
-        self.memories: dict[str, _Memory] = {}
-        self.variables: dict[str, int] = {}
-        self.iteration: tuple[tuple[str, int], ...] = ()
-        self.events: list[Event] = []
-        # Kept alive, so that no other memory gets the identity of one.
-        self.locals: list[_Memory] = []
+    Expressions become expressions whose names are those of `names`; what is deep becomes functions
+    before its statement, as Python reads 200 parentheses at most.
+    """
 
-    def body(self, body: tuple[Stmt, ...]) -> Callable[[], None]:
-        steps = [self.statement(stmt, self.orders[id(stmt)]) for stmt in body]
+    DEEP = 60
 
-        def run() -> None:
-            for step in steps:
-                step()
+    def __init__(
+        self,
+        note_of: Callable[[Load | Store, Stmt], Note | None],
+        is_counted: Callable[[For], bool],
+    ):
+        self.note_of = note_of
+        self.is_counted = is_counted
+        self.names: dict[str, Any] = {"Memory": Memory}
+        self.lines: list[str] = []
+        self.python: dict[tuple[str, str], str] = {}
 
-        return run
+    def function(self, body: tuple[Stmt, ...], memories: dict[str, Memory]) -> Callable[[], None]:
+        for name, memory in memories.items():
+            self.names[self.name("memory", name)] = memory
+        self.body(body, "  ", "()")
+        text = "\n".join(["def run():", *self.lines, "  return"])
+        exec(compile(text, "<kernel>", "exec"), self.names)
+        return self.names["run"]
 
-    def statement(self, stmt: Stmt, order: int) -> Callable[[], object]:
+    def name(self, kind: str, of: str) -> str:
+        """Returns the name in Python of a variable or memory of the kernel."""
+        return self.python.setdefault((kind, of), f"{kind}{len(self.python)}")
+
+    def bind(self, kind: str, value: Any) -> str:
+        """Returns a new name for a value that expressions use."""
+        name = f"{kind}_{len(self.names)}"
+        self.names[name] = value
+        return name
+
+    def body(self, body: tuple[Stmt, ...], margin: str, iteration: str) -> None:
+        self.lines.append(f"{margin}pass")
+        for stmt in body:
+            self.statement(stmt, margin, iteration)
+
+    def statement(self, stmt: Stmt, margin: str, iteration: str) -> None:
+        value = lambda expr: self.value(expr, stmt, margin, iteration)[0]  # noqa: E731
         match stmt:
             case Store():
-                return self.access(stmt, order, self.value(stmt.value, order))
+                stored = self.access(stmt, stmt, margin, iteration, value(stmt.value))[0]
+                self.lines.append(f"{margin}{stored}")
             case For():
-                return self.loop(stmt, order)
+                variable = self.name("variable", stmt.var)
+                begin, end = value(stmt.begin), value(stmt.end)
+                self.lines.append(f"{margin}for {variable} in range({begin}, {end}):")
+                inside = iteration
+                if self.is_counted(stmt):
+                    inside = f"iteration{len(margin)}"
+                    element = f"(({stmt.var!r}, {variable}),)"
+                    self.lines.append(f"{margin}  {inside} = {iteration} + {element}")
+                self.body(stmt.body, margin + "  ", inside)
             case If():
-                condition = self.value(stmt.condition, order)
-                then, otherwise = self.body(stmt.then), self.body(stmt.otherwise)
-                return lambda: then() if condition() else otherwise()
-            case Local():
-                return self.local(stmt)
-        raise TypeError(stmt)
-
-    def loop(self, loop: For, order: int) -> Callable[[], None]:
-        begin, end = self.value(loop.begin, order), self.value(loop.end, order)
-        body = self.body(loop.body)
-
-        def run() -> None:
-            around = self.iteration
-            for value in range(begin(), end()):
-                self.variables[loop.var] = value
-                self.iteration = (*around, (loop.var, value))
-                body()
-            self.iteration = around
-
-        return run
-
-    def local(self, local: Local) -> Callable[[], None]:
-        buffer, body = local.buffer, self.body(local.body)
-
-        def run() -> None:
-            memory = self.memories[buffer.name] = _Memory(buffer.shape, buffer.dtype)
-            self.locals.append(memory)
-            body()
-
-        return run
+                self.lines.append(f"{margin}if {value(stmt.condition)}:")
+                self.body(stmt.then, margin + "  ", iteration)
+                self.lines.append(f"{margin}else:")
+                self.body(stmt.otherwise, margin + "  ", iteration)
+            case Local(buffer=buffer):
+                memory = self.name("memory", buffer.name)
+                self.lines.append(f"{margin}{memory} = Memory({buffer.shape!r}, {buffer.dtype!r})")
+                self.body(stmt.body, margin, iteration)
+            case _:
+                raise TypeError(stmt)
 
     def access(
-        self, node: Load | Store, order: int, stored: Callable[[], Any] | None = None
-    ) -> Callable[[], Any]:
-        """Returns what records an access and does it: a load gives what it finds."""
-        index_of = [self.value(index, order) for index in node.indices]
-        memories, events, name = self.memories, self.events, node.buffer
-        is_noted = self.buffers is None or name in self.buffers
+        self, node: Load | Store, stmt: Stmt, margin: str, iteration: str, stored: str | None = None
+    ) -> tuple[str, int]:
+        """Returns the call of what records an access and does it: a load gives what it finds."""
+        indices = [self.value(index, stmt, margin, iteration) for index in node.indices]
+        note = self.note_of(node, stmt)
+        function = self.bind("access", _load(note) if stored is None else _store(note))
+        words = [self.name("memory", node.buffer), iteration]
+        # Indices come before the value, as they are computed.
+        tuple_of = "".join(f"{index}, " for index, _ in indices)
+        words += [f"({tuple_of})", *([stored] if stored is not None else [])]
+        depth = 2 + max((deep for _, deep in indices), default=0)
+        return self.shallow(f"{function}({', '.join(words)})", depth, margin)
 
-        def run() -> Any:
-            indices = tuple([index() for index in index_of])
-            value = stored and stored()
-            memory = memories[name]
-            values = memory.values
-            element: tuple[int, ...] | None = indices
-            # What has a value lies inside.
-            if indices not in values:
-                for i, extent in zip(indices, memory.shape, strict=True):
-                    if not 0 <= i < extent:
-                        nearest = zip(indices, memory.shape, strict=True)
-                        element = (
-                            None if stored else tuple(min(max(i, 0), n - 1) for i, n in nearest)
-                        )
-                        break
-            is_unwritten = not stored and element not in values
-            if is_noted:
-                event = Event(
-                    order, node, self.iteration, id(memory), indices, element, is_unwritten
-                )
-                events.append(event)
-            if not stored:
-                return scalars.zero(memory.dtype) if is_unwritten else values[element]
-            if element is not None:
-                values[element] = value
-            return None
-
-        return run
-
-    def value(self, expr: Expr, order: int) -> Callable[[], Any]:
+    def value(self, expr: Expr, stmt: Stmt, margin: str, iteration: str) -> tuple[str, int]:
+        """Returns an expression, and how many parentheses are around its innermost one."""
         match expr:
             case Const(value=value, dtype=dtype):
-                constant = scalars.constant(value, dtype)
-                return lambda: constant
+                return self.bind("constant", scalars.constant(value, dtype)), 0
             case Var(name=name):
-                variables = self.variables
-                return lambda: variables[name]
+                return self.name("variable", name), 0
             case Load():
-                return self.access(expr, order)
-            case Unary(op=op, operand=operand):
-                return _applied(scalars.unary(op, operand.dtype), self.value(operand, order))
-            case Binary(op=op, left=left, right=right):
-                first, second = self.value(left, order), self.value(right, order)
-                if op in ("land", "lor"):
-                    return lambda: found if (found := first()) == (op == "lor") else second()
-                return _applied(scalars.binary(op, left.dtype), first, second)
-            case FunctionCall(function=name, args=args):
-                called = scalars.call(name, args[0].dtype)
-                return _applied(called, *(self.value(arg, order) for arg in args))
-            case Cast(operand=operand, dtype=dtype):
-                return _applied(scalars.cast(operand.dtype, dtype), self.value(operand, order))
+                return self.access(expr, stmt, margin, iteration)
             case Within(operand=operand):
-                return self.value(operand, order)
+                return self.value(operand, stmt, margin, iteration)
+            case Unary(op=op, operand=operand):
+                function, args = scalars.unary(op, operand.dtype), (operand,)
+            case Binary(op="land" | "lor" as op, left=left, right=right):
+                function, args = {"land": "and", "lor": "or"}[op], (left, right)
+            case Binary(op=op, left=left, right=right):
+                function, args = scalars.binary(op, left.dtype), (left, right)
+            case FunctionCall(function=name, args=args):
+                function = scalars.call(name, args[0].dtype)
+            case Cast(operand=operand, dtype=dtype):
+                function, args = scalars.cast(operand.dtype, dtype), (operand,)
             case Select():
-                condition = self.value(expr.condition, order)
-                then, otherwise = self.value(expr.then, order), self.value(expr.otherwise, order)
-                return lambda: then() if condition() else otherwise()
-        raise TypeError(expr)
+                function, args = "if", (expr.then, expr.condition, expr.otherwise)
+            case _:
+                raise TypeError(expr)
+        parts = [self.value(arg, stmt, margin, iteration) for arg in args]
+        words = [text for text, _ in parts]
+        match function:
+            case "if":
+                text = "({} if {} else {})".format(*words)
+            case "and" | "or":
+                text = f"({words[0]} {function} {words[1]})"
+            case _:
+                text = f"{self.bind('function', function)}({', '.join(words)})"
+        return self.shallow(text, 1 + max(deep for _, deep in parts), margin)
+
+    def shallow(self, text: str, depth: int, margin: str) -> tuple[str, int]:
+        """Returns an expression that is not deep, and its depth."""
+        if depth < self.DEEP:
+            return text, depth
+        name = f"deep{len(self.lines)}"
+        self.lines.append(f"{margin}{name} = lambda: {text}")
+        return f"{name}()", 1
 
 
-def _applied(function: Callable[..., Any], *args: Callable[[], Any]) -> Callable[[], Any]:
-    if len(args) == 1:
-        (only,) = args
-        return lambda: function(only())
-    left, right = args
-    return lambda: function(left(), right())
+def _load(note: Note | None) -> Callable[[Memory, Iteration, tuple[int, ...]], Any]:
+    """Returns what loads an element, which is that of the nearest indices inside."""
+
+    def load(memory: Memory, iteration: Iteration, indices: tuple[int, ...]) -> Any:
+        values = memory.values
+        # What has a value lies inside.
+        if indices in values:
+            if note:
+                note(memory, iteration, indices, indices)
+            return values[indices]
+        shape = memory.shape
+        element = tuple([min(max(i, 0), n - 1) for i, n in zip(indices, shape, strict=True)])
+        if note:
+            note(memory, iteration, indices, element)
+        return values[element] if element in values else scalars.zero(memory.dtype)
+
+    return load
+
+
+def _store(note: Note | None) -> Callable[[Memory, Iteration, tuple[int, ...], Any], None]:
+    """Returns what stores to an element, if the indices mean one."""
+
+    def store(memory: Memory, iteration: Iteration, indices: tuple[int, ...], value: Any) -> None:
+        values = memory.values
+        is_inside = indices in values or all(
+            0 <= i < n for i, n in zip(indices, memory.shape, strict=True)
+        )
+        if note:
+            note(memory, iteration, indices, indices if is_inside else None)
+        if is_inside:
+            values[indices] = value
+
+    return store

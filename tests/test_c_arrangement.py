@@ -7,7 +7,6 @@ import math
 import random
 import re
 import textwrap
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 from random import Random
 
@@ -18,6 +17,8 @@ from hypothesis import strategies as st
 from loop_ir import (
     For,
     Kernel,
+    Load,
+    Stmt,
     Store,
     c_source,
     carry_elements,
@@ -49,7 +50,7 @@ from loop_ir import (
 )
 from loop_ir import c_cost as cost
 from loop_native import prepared, printed
-from loop_trace import trace
+from loop_trace import Iteration, Memory, Note, run
 from random_examples import examples
 
 from msops.errors import KernelError
@@ -79,6 +80,10 @@ ROWS = """kernel rows(a: float32[14, 40]) -> (b) {{
     }}
   }}
 }}"""
+
+
+Run = tuple[str, Iteration]
+"""One run of a loop: its variable, and the iterations around it."""
 
 
 def arranged(change: Change, kernel: Kernel) -> Kernel:
@@ -114,40 +119,55 @@ def loops_that_meet(kernel: Kernel, inputs: list[np.ndarray]) -> set[str]:
 
     Run one after the other they may give the right sums all the same.
     """
-    loops = {s.var for s in statements(kernel.body) if isinstance(s, For) and s.kind == "parallel"}
+    parallel = {s.var for s in statements(kernel.body) if is_parallel(s)}
     # Where nothing is stored nothing meets.
-    stores = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
-    # Of each run of a loop: the iteration that touches an element, None if several do.
-    touching: dict[tuple[object, ...], dict[object, int | None]] = defaultdict(dict)
-    written: dict[tuple[object, ...], set[object]] = defaultdict(set)
-    iteration = None
-    runs: list[tuple[dict[object, int | None], set[object], int]] = []
-    # The run that was met last at each depth: most iterations are of the same.
-    last: dict[int, tuple[tuple[object, ...], dict[object, int | None], set[object]]] = {}
-    for event in trace(kernel, inputs, stores):
-        # Many accesses in a row are of one iteration.
-        if event.iteration is not iteration:
-            iteration = event.iteration
-            runs = []
-            for depth, (var, value) in enumerate(iteration):
-                if var in loops:
-                    run = (var, iteration[:depth])
-                    if depth not in last or last[depth][0] != run:
-                        last[depth] = (run, touching[run], written[run])
-                    runs.append((*last[depth][1:], value))
-        if event.element is None:
+    stored_to = {s.buffer for s in statements(kernel.body) if isinstance(s, Store)}
+    # The iterations that touch an element, and those that write it, in their order.
+    touched: dict[object, list[Iteration]] = {}
+    written: dict[object, list[Iteration]] = {}
+    # Kept alive, so that no other memory gets the identity of one.
+    memories: dict[int, Memory] = {}
+
+    def note_of(node: Load | Store, stmt: Stmt) -> Note | None:
+        if node.buffer not in stored_to:
+            return None
+
+        def note(memory: Memory, iteration: Iteration, indices: object, element: object) -> None:
+            if element is None:
+                return
+            key = (id(memory), element)
+            memories.setdefault(id(memory), memory)
+            for iterations in (touched, written) if node is stmt else (touched,):
+                known = iterations.get(key)
+                if known is None:
+                    iterations[key] = [iteration]
+                elif known[-1] is not iteration:
+                    known.append(iteration)
+
+        return note
+
+    run(kernel, inputs, note_of, lambda loop: any(map(is_parallel, statements((loop,)))))
+    meeting: set[str] = set()
+    for key, writing in written.items():
+        if len(touched[key]) == 1:
             continue
-        element = (event.memory, event.element)
-        for touched_by, stored, value in runs:
-            if touched_by.setdefault(element, value) != value:
-                touched_by[element] = None
-            if event.is_write:
-                stored.add(element)
-    return {
-        str(run[0])
-        for run, elements in written.items()
-        if any(touching[run][element] is None for element in elements)
-    }
+        # Of each run of a loop that writes the element: the iterations that touch it.
+        touching: dict[Run, set[int]] = {r: set() for i in writing for r in runs_of(i, parallel)}
+        for iteration in touched[key]:
+            for of, value in runs_of(iteration, parallel).items():
+                if of in touching:
+                    touching[of].add(value)
+        meeting |= {var for (var, _), values in touching.items() if len(values) > 1}
+    return meeting
+
+
+def runs_of(iteration: Iteration, loops: set[str]) -> dict[Run, int]:
+    """Returns the iteration of each of the loops, by its name and what is around it."""
+    return {(v, iteration[:d]): value for d, (v, value) in enumerate(iteration) if v in loops}
+
+
+def is_parallel(stmt: Stmt) -> bool:
+    return isinstance(stmt, For) and stmt.kind == "parallel"
 
 
 @pytest.mark.parametrize(
