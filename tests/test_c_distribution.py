@@ -98,9 +98,9 @@ def test_a_sum_over_steps_is_a_product_after_them() -> None:
               }
             }
             parallel i_2 in 0 .. 24 {
-              reduction t_row_1 in 0 .. 48 {
+              reduction t_row in 0 .. 48 {
                 parallel j_1_1 in 0 .. 32 {
-                  u[i_2, j_1_1] = u[i_2, j_1_1] + (d_rows[t_row_1, j_1_1] * h_rows[t_row_1, i_2])
+                  u[i_2, j_1_1] = u[i_2, j_1_1] + (d_rows[t_row, j_1_1] * h_rows[t_row, i_2])
                 }
               }
             }

@@ -29,8 +29,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeAlias
 
 from msops._loops.analysis.costs import CACHE_BYTES
 from msops._loops.analysis.updates import update_of
@@ -116,6 +114,13 @@ class _Kept:
         """Returns a buffer for a number of iterations."""
         return Buffer(name, (count, *self.shape), self.load.dtype)
 
+    def store(self, rows: Buffer, row: Expr) -> Stmt:
+        """Returns what stores the value, or one for each iteration of the loops inside."""
+        stmt: Stmt = Store(rows.name, (row, *self.axes), self.load)
+        for part in reversed(self.inside):
+            stmt = with_parts(part, body=(stmt,), kind="parallel", hint="")
+        return stmt
+
 
 @dataclass(frozen=True)
 class _Deferred:
@@ -144,9 +149,9 @@ class _Deferral:
         if fewest < _FEWEST_ROWS or loop.hint == "serial" or has_bounds_of_data(loop):
             return None
         (inside,) = scope.inside(loop)
-        found = list(_updates(loop, inside.ranges, self._buffers))
-        kept = {(kept.load, kept.axes): kept for each in found for kept in each.kept}
-        row = sum(size_bytes(each.rows("", 1)) for each in kept.values())
+        found = _Sums(loop, inside.ranges, self._buffers).found
+        kept = {kept for each in found for kept in each.kept}
+        row = sum(size_bytes(each.rows("", 1)) for each in kept)
         size = min(most, _MOST_BYTES // max(1, row))
         if not found or size < _FEWEST_ROWS:
             return None
@@ -167,28 +172,37 @@ class _Deferral:
           size: the greatest number of its iterations.
           scope: the scope around the loop.
         """
-        tried = {
-            kept: kept.rows(self._names.fresh("rows"), size) for each in found for kept in each.kept
+        rows = {
+            kept: kept.rows(self._names.fresh(f"{kept.load.buffer}_rows"), size)
+            for each in found
+            for kept in each.kept
         }
-        found = [each for each in found if self._product(each, loop, tried, scope)]
-        if not found:
-            return ()
-        keeping = _Keeping(loop, found, size, self._names)
-        body = keeping.body(loop.body, {})
-        rest = of_its_kind(with_parts(loop, body=body))
+        products = {id(each.store): self._product(each, loop, rows, scope) for each in found}
+        found = [each for each in found if products[id(each.store)]]
+        needed = dict.fromkeys(kept for each in found for kept in each.kept)
+        row = index("sub", Var(loop.var), loop.begin)
+
+        def left(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+            done: list[Stmt] = []
+            for stmt in body:
+                done += [kept.store(rows[kept], row) for kept in needed if kept.before is stmt]
+                inner = map_bodies(stmt, left)
+                if any(bodies(inner)) or (isinstance(stmt, Store) and not products.get(id(stmt))):
+                    done.append(inner)
+            return tuple(done)
+
+        rest = of_its_kind(with_parts(loop, body=left(loop.body)))
         run: tuple[Stmt, ...] = (from_zero(rest, scope.ranges),)
         for each in found:
-            nests = self._product(each, loop, keeping.rows, scope)
-            assert nests
-            run += nests
-        for rows in {id(buffer): buffer for buffer in keeping.rows.values()}.values():
-            run = (Local(rows, run, location=loop.location),)
-        return run
+            run += products[id(each.store)]
+        for kept in needed:
+            run = (Local(rows[kept], run, location=loop.location),)
+        return run if found else ()
 
     def _product(
         self, found: _Deferred, loop: For, rows: Mapping[_Kept, Buffer], scope: Scope
-    ) -> tuple[For, ...] | None:
-        """Returns the loops of a sum over all iterations of a loop; None if it is no product.
+    ) -> tuple[For, ...]:
+        """Returns the loops of a sum over all iterations of a loop; none if it is no product.
 
         Args:
           found: the sum.
@@ -220,133 +234,81 @@ class _Deferral:
             parts = _parted(nest, scope.ranges)
             if any(products_of(self._kernel, part, scope) for part in parts):
                 return parts
-        return None
+        return ()
 
 
-_Live: TypeAlias = dict[tuple[Load, tuple[Expr, ...]], Buffer]
-
-
-class _Keeping:
-    """Keeps what sums read, and takes these out of a loop.
+class _Sums:
+    """The sums that a loop only adds to, and that read what it changes.
 
     Attributes:
-      rows: the buffers that have what is kept, with a row for each iteration.
+      found: the sums. Those that read a value which does not change between them share it.
     """
 
-    def __init__(self, loop: For, found: Sequence[_Deferred], size: int, names: Names) -> None:
-        self._row = index("sub", Var(loop.var), loop.begin)
-        self._size = size
-        self._names = names
-        self._gone = {id(each.store) for each in found}
-        self._kept: dict[int, list[_Kept]] = {}
-        for each in found:
-            for kept in each.kept:
-                self._kept.setdefault(id(kept.before), []).append(kept)
-        self.rows: dict[_Kept, Buffer] = {}
+    def __init__(self, loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> None:
+        own = declared_in(loop.body)
+        self._ranges, self._buffers = ranges, buffers
+        self._changing = own | stored_in(loop.body)
+        stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
+        # What reads a sum at another place than its own needs it as it is then.
+        read = Counter(load.buffer for load in loads_in(loop.body))
+        summed = Counter(s.buffer for s in stores if (u := update_of(s)) and u.op == "add")
+        stored = Counter(stmt.buffer for stmt in stores)
+        self._free = {name for name in stored if read[name] == stored[name] == summed[name]} - own
+        # What is kept already, and has not changed since then.
+        self._live: dict[tuple[Load, tuple[Expr, ...]], _Kept] = {}
+        self.found: list[_Deferred] = []
+        self._find(loop.body, ())
 
-    def body(self, body: tuple[Stmt, ...], live: _Live) -> tuple[Stmt, ...]:
-        """Returns a body without the sums.
-
-        Args:
-          body: the body.
-          live: what is kept already, and has not changed since then.
-        """
-        done: list[Stmt] = []
+    def _find(self, body: tuple[Stmt, ...], path: tuple[For, ...]) -> None:
+        """Finds the sums of a body that always runs, in loops inside of the loop."""
         for stmt in body:
-            for kept in self._kept.get(id(stmt), ()):
-                done += self._keep(kept, live)
-            if id(stmt) in self._gone:
-                continue
-            # What changes in a loop is kept there with an element for each iteration of it.
-            inner = map_bodies(stmt, partial(self.body, live=live))
-            if isinstance(stmt, Store) or any(bodies(inner)):
-                done.append(inner)
+            match stmt:
+                case Store(buffer=name) if path and name in self._free:
+                    within = nested_ranges(path, self._ranges)
+                    kept = self._kept(path, stmt, within)
+                    # It is kept before the loops that it is read in, which may not run at all.
+                    if kept and all(exists(each.load, within, self._buffers) for each in kept):
+                        self.found.append(_Deferred(stmt, path, kept))
+                case Local():
+                    self._find(stmt.body, path)
+                case For() if not has_bounds_of_data(stmt):
+                    self._find(stmt.body, (*path, stmt))
             changed = stored_in((stmt,)) | declared_in((stmt,))
-            for key in [key for key in live if changed & {load.buffer for load in loads(key[0])}]:
-                del live[key]
-        return tuple(done)
+            for key in [key for key in self._live if changed & {x.buffer for x in loads(key[0])}]:
+                del self._live[key]
 
-    def _keep(self, kept: _Kept, live: _Live) -> Iterator[Stmt]:
-        """Yields the store of a value, unless it is kept already."""
-        key = (kept.load, kept.axes)
-        if key in live:
-            self.rows[kept] = live[key]
-            return
-        rows = kept.rows(self._names.fresh(f"{kept.load.buffer}_rows"), self._size)
-        self.rows[kept] = live[key] = rows
-        body: tuple[Stmt, ...] = (Store(rows.name, (self._row, *kept.axes), kept.load),)
-        for part in reversed(kept.inside):
-            body = (with_parts(part, body=body, kind="parallel", hint=""),)
-        yield from body
-
-
-def _updates(loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> Iterator[_Deferred]:
-    """Yields the sums that a loop only adds to, and that read what it changes."""
-    own = declared_in(loop.body)
-    changing = own | stored_in(loop.body)
-    stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
-    sums = {id(stmt) for stmt in stores if (update := update_of(stmt)) and update.op == "add"}
-    # What reads a sum at another place than its own needs it as it is then.
-    read = Counter(load.buffer for load in loads_in(loop.body))
-    summed = Counter(stmt.buffer for stmt in stores if id(stmt) in sums)
-    stored = Counter(stmt.buffer for stmt in stores)
-    free = {name for name in stored if read[name] == stored[name] == summed[name]} - own
-    for path, store in stores_in(loop.body):
-        if store.buffer in free:
-            within = nested_ranges(path, ranges)
-            kept = _kept(path, store, changing, within)
-            # It is kept before the loops that it is read in, which may not run at all.
-            if kept and all(exists(each.load, within, buffers) for each in kept):
-                yield _Deferred(store, path, kept)
-
-
-def stores_in(
-    body: tuple[Stmt, ...], path: tuple[For, ...] = ()
-) -> Iterator[tuple[tuple[For, ...], Store]]:
-    """Yields the stores in loops inside of a body that always run, with these loops."""
-    for stmt in body:
-        match stmt:
-            case Store() if path:
-                yield path, stmt
-            case Local():
-                yield from stores_in(stmt.body, path)
-            case For() if not has_bounds_of_data(stmt):
-                yield from stores_in(stmt.body, (*path, stmt))
-
-
-def _kept(
-    path: tuple[For, ...], store: Store, changing: set[str], ranges: Ranges
-) -> tuple[_Kept, ...]:
-    """Returns what a sum reads of values that change, each once; empty if it cannot be kept."""
-    update = update_of(store)
-    assert update
-    over = {part.var for part in path}
-    if any(load.buffer in changing for at in store.indices for load in loads(at)):
-        return ()
-    if any(over & (variables(part.begin) | variables(part.end)) for part in path):
-        return ()
-    for part in expressions(update.term):
-        # What is not chosen may not exist.
-        if isinstance(part, Select) or (isinstance(part, Binary) and part.op in LOGICAL):
+    def _kept(self, path: tuple[For, ...], store: Store, ranges: Ranges) -> tuple[_Kept, ...]:
+        """Returns what a sum reads of values that change, each once; empty if it cannot be kept."""
+        update = update_of(store)
+        assert update
+        over = {part.var for part in path}
+        if any(load.buffer in self._changing for at in store.indices for load in loads(at)):
             return ()
-    found: list[_Kept] = []
-    for load in dict.fromkeys(_changing_loads(update.term, changing)):
-        read = {part.buffer for part in loads(load)}
-        changes = [bool(read & (stored_in(p.body) | declared_in(p.body))) for p in path]
-        depth = sum(changes)
-        inside = tuple(part for part in path[depth:] if part.var in variables(load))
-        axes = (*path[:depth], *inside)
-        limits = [ranges[part.var] for part in axes]
-        if len(axes) == len(path) or not all(map(is_known, limits)):
+        if any(over & (variables(part.begin) | variables(part.end)) for part in path):
             return ()
-        shape = tuple(high - low + 1 for low, high in limits)
-        at = tuple(
-            index("sub", Var(part.var), integer(low))
-            for part, (low, _) in zip(axes, limits, strict=True)
-        )
-        before = path[depth] if depth < len(path) else store
-        found.append(_Kept(load, before, inside, shape, at))
-    return tuple(found)
+        for part in expressions(update.term):
+            # What is not chosen may not exist.
+            if isinstance(part, Select) or (isinstance(part, Binary) and part.op in LOGICAL):
+                return ()
+        found: list[_Kept] = []
+        for load in dict.fromkeys(_changing_loads(update.term, self._changing)):
+            read = {part.buffer for part in loads(load)}
+            changes = [bool(read & (stored_in(p.body) | declared_in(p.body))) for p in path]
+            depth = sum(changes)
+            inside = tuple(part for part in path[depth:] if part.var in variables(load))
+            axes = (*path[:depth], *inside)
+            limits = [ranges[part.var] for part in axes]
+            if len(axes) == len(path) or not all(map(is_known, limits)):
+                return ()
+            shape = tuple(high - low + 1 for low, high in limits)
+            at = tuple(
+                index("sub", Var(part.var), integer(low))
+                for part, (low, _) in zip(axes, limits, strict=True)
+            )
+            before = path[depth] if depth < len(path) else store
+            new = _Kept(load, before, inside, shape, at)
+            found.append(self._live.setdefault((load, at), new))
+        return tuple(found)
 
 
 def _changing_loads(expr: Expr, changing: set[str]) -> Iterator[Load]:
