@@ -1081,7 +1081,7 @@ def test_processes_are_killed_before_their_number_is_free(
     # A group has the number of its first process, which the system keeps until that is reaped.
     order = tmp_path / "order"
     spy = f"""
-import os, runpy
+import os
 def noted(name, function):
     def wrapped(*arguments):
         with open({str(order)!r}, "a") as file:
@@ -1089,10 +1089,8 @@ def noted(name, function):
         return function(*arguments)
     return wrapped
 os.killpg, os.waitpid = noted("killpg", os.killpg), noted("waitpid", os.waitpid)
-runpy.run_path({str(child_processes.CHILD)!r}, run_name="__main__")
 """
-    (tmp_path / "spy.py").write_text(spy)
-    monkeypatch.setattr(child_processes, "CHILD", tmp_path / "spy.py")
+    monkeypatch.setattr(child_processes, "START", spy + child_processes.START)
     opcheck(faulty(symbol), X, skip=only("return code"), limit_s=0.5)
     calls = [line.split() for line in order.read_text().splitlines()]
     assert calls

@@ -9,7 +9,7 @@ memory_runs.py      these runs, by what differs between them
 bounds.py           accesses outside of its buffers, to the byte
 guarded.py          these runs, in a process of their own
 child_processes.py  how that process is started
-guarded_child.py    what it runs
+child/              what it runs
 python_calls.py     Python functions, stopped in time
 sizes.py            other sizes, values and dtypes
 attributes.py       the op with other values of its attributes

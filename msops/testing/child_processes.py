@@ -1,6 +1,6 @@
-"""Processes that run kernels: forks of one that has read `guarded_child.py`.
+"""Processes that run kernels: forks of one that has imported `msops.testing.child`.
 
-Python takes some 50 ms to start and to read that file; a fork of it takes 5. `opcheck` runs a
+Python takes some 50 ms to start and to import that; a fork of it takes 5. `opcheck` runs a
 kernel in some twenty processes, and in one more after each crash.
 """
 
@@ -16,7 +16,17 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-CHILD = Path(__file__).with_name("guarded_child.py")
+_FOLDERS = (Path(__file__).parent.parent, Path(__file__).parent)
+# Without what `import msops` imports: of the two packages above, it has the folders alone.
+START = """
+import sys
+from types import ModuleType
+for name, folder in zip(("msops", "msops.testing"), sys.argv[1:]):
+    sys.modules[name] = ModuleType(name)
+    sys.modules[name].__path__ = [folder]
+from msops.testing.child.main import main
+main()
+"""
 # How often a running fork is looked at.
 _POLL_MS = 100
 
@@ -37,7 +47,7 @@ class ForkServer:
     @functools.cached_property
     def _process(self) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
-            [sys.executable, "-I", "-S", os.fspath(CHILD)],
+            [sys.executable, "-I", "-S", "-c", START, *map(os.fspath, _FOLDERS)],
             env={**os.environ, **self._environment},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -56,7 +66,7 @@ class ForkServer:
         """Runs the jobs of a folder in a fork, to its end.
 
         Args:
-          folder: has the file ``jobs``; see `guarded_child.py`.
+          folder: has the file ``jobs``; see `msops.testing.child.main`.
           check: is called every so often meanwhile; what it raises ends the fork.
 
         Returns:

@@ -1,7 +1,7 @@
 """Kernels run in a child process on guarded memory, and what came of it.
 
-The child runs `guarded_child.py`. A crash ends it, so the jobs behind the one that crashed run in a
-further child.
+The child runs `msops.testing.child`. A crash ends it, so the jobs behind the one that crashed run
+in a further child.
 
 One file, as it has one format from both ends: the jobs that it writes for the child, and the events
 and faults that it reads back.

@@ -28,15 +28,10 @@ import numpy as np
 from msops import _jax_seam as seam
 from msops._calls.host_function import HostFunction
 from msops.errors import MsopsError
+from msops.testing.child.files import files_of_calls
+from msops.testing.child.resources import growth_lines, process_resources
+from msops.testing.child.settings import ENVIRONMENT, changed_settings, process_settings
 from msops.testing.guarded import HangError, Run, show, size_bytes
-from msops.testing.guarded_child import (
-    ENVIRONMENT,
-    changed_settings,
-    files_of_calls,
-    growth_lines,
-    process_resources,
-    process_settings,
-)
 
 # Calls in a row, twice, or as many as this time lets, on a busy machine too.
 _HALF, _IN_A_ROW_S = 50, 2.0
