@@ -11,7 +11,9 @@ guarded.py          these runs, in a process of their own
 child_processes.py  how that process is started
 child/              what it runs
 python_calls.py     Python functions, stopped in time
-sizes.py            other sizes, values and dtypes
+sizes.py            other sizes and ranks
+values.py           other numbers
+refusals.py         other dtypes
 attributes.py       the op with other values of its attributes
 attribute_values.py which values
 code_constants.py   words and numbers that the code of a kernel names

@@ -15,10 +15,12 @@ from msops.testing import (
     forms,
     gradients,
     memory,
+    refusals,
     sanitizers,
     sizes,
     symbols,
     transformations,
+    values,
 )
 from msops.testing.child_processes import shared_server
 from msops.testing.guarded import HangError
@@ -43,8 +45,8 @@ _CHECKS_IN_PYTHON = (
 # These run a kernel in a library on guarded memory, too, and the op itself only if it is safe.
 _GUARDED_CHECKS: dict[str, Callable[[Subject, bool], Finding]] = {
     "sizes": sizes.check_sizes,
-    "values": sizes.check_values,
-    "refusals": sizes.check_refusals,
+    "values": values.check_values,
+    "refusals": refusals.check_refusals,
 }
 # These run the op in this process, once the checks of memory have found it safe.
 _CALL_CHECKS: dict[str, Callable[[Subject], Finding]] = {

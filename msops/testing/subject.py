@@ -155,6 +155,11 @@ class Subject:
         """Whether it is a handler that needs XLA: what it is not meant for may end this process."""
         return self.library is not None and self.native() is None
 
+    @property
+    def is_of_xla(self) -> bool:
+        """Whether it is neither a function in a library nor one of Python."""
+        return self.native() is None and self.host_function() is None
+
     @functools.cached_property
     def _needs_xla(self) -> bool:
         """Whether it is a handler of XLA's FFI that fails where no XLA calls it."""

@@ -14,6 +14,8 @@ from msops.testing.guarded import POISONS, HangError, Job, Run, arrays_of, run_j
 from msops.testing.memory import difference_lines, unique, unwritten_lines
 from msops.testing.subject import Subject
 
+NOT_TRIED = "a handler of XLA could end this process"
+
 Arrays: TypeAlias = tuple[np.ndarray, ...]
 
 

@@ -1,0 +1,80 @@
+"""The op on other numbers than those it was given, and with other attributes."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+
+import jax.numpy as jnp
+import numpy as np
+
+from msops.testing.attributes import attribute_lines
+from msops.testing.other_inputs import (
+    is_real,
+)
+from msops.testing.report import Finding, failed, passed, skipped
+from msops.testing.subject import Subject
+from msops.testing.trials import fault_lines, summary, try_out
+
+
+def check_values(subject: Subject, is_safe: bool) -> Finding:
+    """Checks that no value of a number crashes a kernel, or keeps it from ending."""
+    check = "values"
+    if subject.is_of_xla:
+        return skipped(check, "the kernel runs in programs of XLA alone")
+    with warnings.catch_warnings():  # NumPy's, of a Python function
+        warnings.simplefilter("ignore")
+        trials = list(try_out(subject, dict(_revalued(subject)), is_safe))
+        faults = fault_lines(trials)
+        unlike, attributes = ([], []) if faults else attribute_lines(subject, is_safe)
+    if unlike:
+        return failed(
+            check,
+            "the op is wrong for other values of an attribute",
+            unlike,
+            "Handle the value, or refuse it: return another code than 0, or raise in out.",
+        )
+    if faults:
+        return failed(
+            check,
+            "the op is wrong for other values than those it was given",
+            faults,
+            "Do not turn a number into an index or a count before its range was checked; NaN "
+            "compares as false with everything.",
+        )
+    also = f"; attributes: {', '.join(attributes)}" if attributes else ""
+    return passed(check, summary(trials) + also)
+
+
+def _revalued(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
+    """Yields inputs with the values at which kernels go wrong; integers, but for 0, stay."""
+    yield "all 0", tuple(np.zeros_like(array) for array in subject.flat)
+    if not any(is_real(array) for array in subject.flat):
+        return
+    for name in ("NaN", "infinity", "minus infinity", "largest", "subnormal", "negative", "mixed"):
+        with np.errstate(all="ignore"):
+            yield (
+                name,
+                tuple(_special(name, array) if is_real(array) else array for array in subject.flat),
+            )
+
+
+def _special(name: str, array: np.ndarray) -> np.ndarray:
+    info = jnp.finfo(array.dtype.type)
+    values = {
+        "NaN": np.nan,
+        "infinity": np.inf,
+        "minus infinity": -np.inf,
+        "largest": float(info.max),
+        "subnormal": float(info.smallest_subnormal),
+    }
+    if name in values:
+        return np.full_like(array, values[name])
+    if name == "negative":
+        return (-np.abs(array) - array.dtype.type(1)).astype(array.dtype)
+    # One of them here and there, so that a kernel meets it after usual numbers.
+    mixed = np.array(array)
+    flat = mixed.reshape(-1)
+    for index, value in enumerate([*values.values(), 0.0, -0.0]):
+        flat[index :: 2 * len(values) + 4] = value
+    return mixed
