@@ -11,6 +11,7 @@ guarded.py          these runs, in a process of their own
 child_processes.py  how that process is started
 child/              what it runs
 python_calls.py     Python functions, stopped in time
+python_settings.py  what they change of their process
 sizes.py            other sizes and ranks
 values.py           other numbers
 refusals.py         other dtypes

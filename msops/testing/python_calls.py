@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import ctypes
 import dataclasses
-import decimal
 import gc
-import logging
-import pickle
-import random
-import socket
 import sys
 import threading
 import time
 import traceback
-import warnings
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
-from typing import Any
 
 import jax
 import numpy as np
@@ -30,8 +21,8 @@ from msops._calls.host_function import HostFunction
 from msops.errors import MsopsError
 from msops.testing.child.files import files_of_calls
 from msops.testing.child.resources import growth_lines, process_resources
-from msops.testing.child.settings import ENVIRONMENT, changed_settings, process_settings
 from msops.testing.guarded import HangError, Run, show, size_bytes
+from msops.testing.python_settings import SettingsWatch, lines_of_generators
 
 # Calls in a row, twice, or as many as this time lets, on a busy machine too.
 _HALF, _IN_A_ROW_S = 50, 2.0
@@ -42,41 +33,6 @@ _COUNTED = ("open files", "threads", "timers", "keys of data of threads", _BLOCK
 # Arrays up to this size NumPy keeps when they are free; and how many of each size are poisoned.
 _SMALL_BYTES, _ARRAYS_OF_A_SIZE = 256, 3
 _MORE_ELEMENTS = (-2, -1, 0, 1, 2)
-# What Python sets in `sys` by itself.
-_OWN_OF_SYS = ("_", "last_", "modules", "path_importer_cache", "exc_")
-# How often, and how long in all, settings are looked at without a call.
-_LOOKS, _WITHOUT_CALLS_S = 20, 1.0
-
-
-class SettingsWatch:
-    """Settings of the process that calls of a function change; other threads may, too."""
-
-    def __init__(self) -> None:
-        self._changes: dict[str, str] = {}
-
-    @contextlib.contextmanager
-    def calls(self) -> Iterator[None]:
-        """Notes what changes in a block, in which the function is called."""
-        before, modules = _settings(), len(sys.modules)
-        yield
-        after = _settings()
-        if len(sys.modules) != modules:  # what a module sets that is imported is its own
-            after |= {name: before[name] for name in _python_settings() if name in before}
-        self._changes = changed_settings(before, after) | self._changes
-
-    def lines(self) -> list[str]:
-        """Reports what changed in the calls, but not what changes without a call, too."""
-        moving: set[str] = set()
-        for _ in range(_LOOKS if self._changes else 0):
-            before = _settings()
-            time.sleep(_WITHOUT_CALLS_S / _LOOKS)
-            moving.update(map(_kind_of, changed_settings(before, _settings())))
-        return [line for name, line in self._changes.items() if _kind_of(name) not in moving]
-
-
-def _kind_of(name: str) -> str:
-    """Returns one name for all variables of the environment: a thread may set ever new ones."""
-    return ENVIRONMENT if name.startswith(ENVIRONMENT) else name
 
 
 def call_function(
@@ -119,7 +75,7 @@ def call_in_a_row(
     """
 
     def work() -> Run:
-        seeding = _lines_of_generators(lambda: _call(function, flat, structs, 0))
+        seeding = lines_of_generators(lambda: _call(function, flat, structs, 0))
         first = run = _call(function, flat, structs, 0)
         growth = []
         made, differing, end_s = 1, 0, time.monotonic() + _IN_A_ROW_S
@@ -181,63 +137,6 @@ def _without_collection() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _settings() -> dict[str, Any]:
-    """Returns what a function may change of its process and of Python, and should leave."""
-    return process_settings() | _python_settings()
-
-
-def _python_settings() -> dict[str, Any]:
-    context = decimal.getcontext()
-    settings = {
-        "NumPy's handling of errors": (np.geterr(), np.geterrcall()),
-        "NumPy's options of printing": np.get_printoptions(),
-        "Python's filters of warnings": len(warnings.filters),
-        "Python's limit of recursion": sys.getrecursionlimit(),
-        "Python's interval between threads": sys.getswitchinterval(),
-        "Python's collection of garbage": (gc.isenabled(), gc.get_threshold(), gc.callbacks[:]),
-        "Python's functions that trace": (sys.gettrace(), sys.getprofile()),
-        "these functions of new threads": (threading.gettrace(), threading.getprofile()),
-        "the names of builtins": sorted(vars(builtins)),
-        "the root of logging": (
-            logging.root.level,
-            logging.root.disabled,
-            logging.root.manager.disable,
-        ),
-        "the handlers of logging": logging.root.handlers[:],
-        "the context of decimal": (context.prec, context.rounding),
-        "the timeout of sockets": socket.getdefaulttimeout(),
-        "the time zone": time.tzname,
-    }
-    settings |= {
-        f"sys.{name}": value[:] if isinstance(value, list) else value
-        for name, value in vars(sys).items()
-        if not name.startswith(_OWN_OF_SYS)
-    }
-    return settings | {f"JAX's {name}": value for name, value in jax.config.values.items()}
-
-
-def _lines_of_generators(call: Callable[[], object]) -> list[str]:
-    """Reports which generators of random numbers that all code shares a call draws from, or seeds.
-
-    They are in a state that no function seeds meanwhile, and then as they were.
-    """
-    of_numpy, of_python = np.random.get_state(), random.getstate()
-    try:
-        np.random.seed(zlib.crc32(pickle.dumps(of_numpy)))
-        random.seed(repr(of_python))
-        before = pickle.dumps(np.random.get_state()), random.getstate()
-        call()
-        after = pickle.dumps(np.random.get_state()), random.getstate()
-    finally:
-        np.random.set_state(of_numpy)
-        random.setstate(of_python)
-    return [
-        f"the state of {name}: a call changes it"
-        for name, old, new in zip(("np.random", "random"), before, after, strict=True)
-        if old != new
-    ]
 
 
 def _in_time(work: Callable[[], Run], limit_s: float, title: str) -> Run:

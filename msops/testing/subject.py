@@ -42,7 +42,8 @@ from msops.testing.guarded import (
     title_of,
 )
 from msops.testing.other_inputs import other_values, rolled
-from msops.testing.python_calls import SettingsWatch, call_function, call_in_a_row
+from msops.testing.python_calls import call_function, call_in_a_row
+from msops.testing.python_settings import SettingsWatch
 
 # What a C++ compiler takes.
 _SOURCES = (".c", ".cc", ".cpp", ".cxx")
