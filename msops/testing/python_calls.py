@@ -29,6 +29,7 @@ _HALF, _IN_A_ROW_S = 50, 2.0
 _BLOCKS = "blocks of Python's memory"
 # So many by that many calls: other threads may free some meanwhile.
 _KEPT = 40
+_COLLECTIONS = 3
 _COUNTED = ("open files", "threads", "timers", "keys of data of threads", _BLOCKS)
 # Arrays up to this size NumPy keeps when they are free; and how many of each size are poisoned.
 _SMALL_BYTES, _ARRAYS_OF_A_SIZE = 256, 3
@@ -118,7 +119,8 @@ def _without_blocks(growth: Sequence[dict[str, int]]) -> list[dict[str, int]]:
 
 def _kept_lines(call: Callable[[], object]) -> list[str]:
     """Reports memory that calls keep, of which nothing is garbage."""
-    gc.collect()
+    for _ in range(_COLLECTIONS):  # what an object keeps is garbage behind it
+        gc.collect()
     before = sys.getallocatedblocks()
     for _ in range(_HALF):
         call()
