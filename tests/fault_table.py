@@ -239,7 +239,7 @@ FAULTS = (
     Fault("Python: state of all calls", "repeatable", counts_calls),
     Fault("Python: exception at the 50th call", "many calls", raises_at_call_fifty),
     Fault("Python: state of the first call", "", keeps_first_input),
-    Fault("Python: a view kept", "eager and jit", keeps_a_view),
+    Fault("Python: a view kept", "many calls", keeps_a_view),
     Fault("Python: inputs written and restored", "eager and jit", writes_input_and_restores),
     Fault("Python: memory shared by threads", "eager and jit", shares_scratch),
     Fault("Python: endless for NaN", "values", endless_for_nan),
