@@ -9,7 +9,7 @@ gradients of stencils that gather (Hueckelheim and others, ICPP 2019).
 
 neighbours.py       sums of terms from neighbours, gathered element by element
 neighbour_terms.py  terms that a nest adds to neighbours
-scattering.py       loops that add to neighbours, split for vectors
+scattering.py       other loops that add to neighbours, split for vectors
 deferring.py        sums that a loop only adds to, after it
 networks.py         networks of minima and maxima, on integers
 partial_sums.py     long reductions, split into partial sums for threads
@@ -18,15 +18,13 @@ separating.py       loops that add to rows beside their own, split for threads
 
 from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.to_c.reduce.deferring import defer_sums
-from msops._loops.to_c.reduce.neighbours import gather_from_neighbours
 from msops._loops.to_c.reduce.networks import sort_integers
 from msops._loops.to_c.reduce.partial_sums import split_reductions
-from msops._loops.to_c.reduce.scattering import split_updates
+from msops._loops.to_c.reduce.scattering import sum_over_neighbours
 
 UPDATES = (
     ("split running maxima", split_running_maxima),
-    ("gather from neighbours", gather_from_neighbours),
-    ("split updates", split_updates),
+    ("sum over neighbours", sum_over_neighbours),
     ("defer sums", defer_sums),
 )
 """Of updates as the author or a gradient wrote them."""

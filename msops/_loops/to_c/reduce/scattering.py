@@ -53,6 +53,7 @@ from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32, stores_of
 from msops._loops.to_c.facts.blocks import in_blocks, index
 from msops._loops.to_c.facts.strides import is_of_its_own, step
 from msops._loops.to_c.order.windows import in_positions
+from msops._loops.to_c.reduce.neighbours import gather_from_neighbours
 
 _FEWEST_TRIPS = 32
 _BLOCK = 256
@@ -60,6 +61,11 @@ _BLOCK = 256
 _MOST_TARGETS = 32
 _MOST_STATEMENTS = 1024
 """Statements of one position: a compiler takes seconds for as many; vectors are 10x faster."""
+
+
+def sum_over_neighbours(kernel: Kernel) -> Kernel:
+    """Returns the kernel with elements that gather their terms, and with other such loops split."""
+    return split_updates(gather_from_neighbours(kernel))
 
 
 def split_updates(kernel: Kernel) -> Kernel:
