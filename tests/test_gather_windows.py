@@ -157,9 +157,10 @@ def test_gathered_windows_mean_the_same(
     arranged_apart(gather_windows, kernel)
 
 
-IMAGE = """kernel image(x: float64[3, 19, 20], w: float64[4, 3, 3, 3]) -> (y) {{
+IMAGE = """kernel image(x: float64[3, 19, 20], w: float64[4, 3, 3, 3], b: float64[4]) -> (y) {{
   buffer y: float64[4, {rows}, {columns}]
   serial o in 0 .. 4 {{ serial i in 0 .. {rows} {{ serial j in 0 .. {columns} {{
+    {start}
     serial c in 0 .. 3 {{ serial p in 0 .. 3 {{ serial q in 0 .. 3 {{
       if (((((({step} * i) + p) - 1) >= 0) && (((({step} * i) + p) - 1) < 19))
           && ((((({step} * j) + q) - 1) >= 0) && (((({step} * j) + q) - 1) < 20))) {{
@@ -168,9 +169,12 @@ IMAGE = """kernel image(x: float64[3, 19, 20], w: float64[4, 3, 3, 3]) -> (y) {{
 }}"""
 
 
+@pytest.mark.parametrize("start", ["", "y[o, i, j] = b[o]"], ids=["plain", "bias"])
 @pytest.mark.parametrize(("step", "rows", "columns"), [(1, 19, 20), (2, 10, 10)])
-def test_the_gradient_of_a_convolution_is_gathered(step: int, rows: int, columns: int) -> None:
-    kernel = parse_kernel(IMAGE.format(step=step, rows=rows, columns=columns))
+def test_the_gradient_of_a_convolution_is_gathered(
+    step: int, rows: int, columns: int, start: str
+) -> None:
+    kernel = parse_kernel(IMAGE.format(step=step, rows=rows, columns=columns, start=start))
     gradient = adjoint(analyse(kernel).kernel)
     text = body_of(gradient)
     assert text.count("i_1_element") > 2
@@ -185,6 +189,7 @@ def test_the_gradient_of_a_convolution_is_gathered(step: int, rows: int, columns
         if 0 <= y < 19 and 0 <= z < 20:
             want_x[:, y, z] += d[o, i, j] * w[o, :, p, q]
             want_w[o, :, p, q] += d[o, i, j] * x[:, y, z]
-    got_x, got_w = interpret(gradient, [x, w, d])
+    got_x, got_w, got_b = interpret(gradient, [x, w, np.zeros(4), d])
+    np.testing.assert_array_equal(got_b, d.sum((1, 2)) * bool(start))
     np.testing.assert_array_equal(got_x, want_x)
     np.testing.assert_array_equal(got_w, want_w)

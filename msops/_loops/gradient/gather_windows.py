@@ -9,7 +9,8 @@
 The gradient of a convolution is such a loop. As written, iterations meet in elements, so that they
 run in order. Each element by itself is a convolution again, for which every way out has passes. Of
 a convolution with a stride, every second element is one, and so are those between. What is added to
-the elements of a filter, ``dw[p] = dw[p] + g[i] * x[i + p]``, becomes a sum over all positions.
+the elements of a filter, ``dw[p] = dw[p] + g[i] * x[i + p]``, becomes a sum over all positions. A
+sum beside the loops over a window, as for a bias, gets loops of its own.
 
 The terms of a sum are added up in another order.
 """
@@ -72,10 +73,13 @@ def gather_windows(kernel: Kernel) -> Kernel:
 
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         gathered: list[Stmt] = []
-        for added in _added(loop, scope.ranges):
+        found = _added(loop, scope.ranges)
+        deepest = max((len(added.loops) for added in found), default=0)
+        for added in found:
             buffer = buffers[added.update.target.buffer]
-            for part in _in_whole_steps(added, names):
-                windows = _windows(part, buffer.shape)
+            is_beside = len(added.loops) < deepest and _has_own_variables(added)
+            for part in [added] if is_beside else _in_whole_steps(added, names):
+                windows = {} if is_beside else _windows(part, buffer.shape)
                 if windows is None:
                     # Loops that add to several buffers read what these have in common once.
                     return None
@@ -126,30 +130,36 @@ class _Added:
 
 def _added(loop: For, outer: Ranges) -> list[_Added]:
     """Returns what a loop adds to each buffer; nothing if it does more, or at uneven steps."""
-    loops: dict[str, For] = {}
-    conditions: list[Expr] = []
-    body = quick_values_forwarded((loop,))
-    while True:
-        match body:
-            case (For(kind="parallel" | "reduction") as inner,) if fixed_span(inner):
-                loops[inner.var] = inner
-                body = inner.body
-            case (If(otherwise=()) as branch,):
-                conditions.append(branch.condition)
-                body = branch.then
-            case _:
-                break
-    updates = [update_of(stmt) if isinstance(stmt, Store) else None for stmt in body]
-    found = [update for update in updates if update is not None and update.op == "add"]
-    targets = {update.target.buffer for update in found}
-    read = [*conditions, *(update.term for update in found)]
+    found: list[_Added] = []
+    for each in _leaves(quick_values_forwarded((loop,)), {}, ()):
+        if each is None:
+            return []
+        found.append(each)
+    targets = {each.update.target.buffer for each in found}
+    read = [expr for each in found for expr in (*each.conditions, each.update.term)]
     is_read = any(load.buffer in targets for expr in read for load in loads(expr))
-    indices = [index for update in found for index in update.target.indices]
-    are_apart = not is_read and len(found) == len(body) == len(targets)
-    ranges = nested_ranges(loops.values(), outer)
-    if not are_apart or not all(_is_affine(index, loops, ranges) for index in indices):
-        return []
-    return [_Added(loops, tuple(conditions), update) for update in found]
+    are_even = all(
+        _is_affine(index, each.loops, nested_ranges(each.loops.values(), outer))
+        for each in found
+        for index in each.update.target.indices
+    )
+    return found if are_even and not is_read and len(found) == len(targets) else []
+
+
+def _leaves(
+    body: tuple[Stmt, ...], loops: Mapping[str, For], conditions: tuple[Expr, ...]
+) -> Iterator[_Added | None]:
+    """Yields what a body inside of loops and conditions adds; None for what else it does."""
+    for stmt in body:
+        match stmt:
+            case For(kind="parallel" | "reduction") if fixed_span(stmt):
+                yield from _leaves(stmt.body, {**loops, stmt.var: stmt}, conditions)
+            case If(otherwise=()):
+                yield from _leaves(stmt.then, loops, (*conditions, stmt.condition))
+            case Store() if (update := update_of(stmt)) and update.op == "add":
+                yield _Added(loops, conditions, update)
+            case _:
+                yield None
 
 
 def _is_affine(index: Expr, loops: Mapping[str, For], ranges: Ranges) -> bool:
@@ -223,6 +233,13 @@ def _windows(added: _Added, shape: Sequence[int]) -> dict[int, str] | None:
         return {} if _are_of_filter(added, {*positions}) else None
     terms = math.prod(_trips(loops[var]) for var in loops.keys() - {*positions} - inside)
     return found if len(found) <= _MOST_SIDES and terms >= _FEWEST_TERMS else None
+
+
+def _has_own_variables(added: _Added) -> bool:
+    """Returns whether each index of an element has at most one variable, and no other index has."""
+    axes = [added.along(axis) for axis in range(len(added.update.target.indices))]
+    found = [var for axis in axes for var, _ in axis]
+    return len({*found}) == len(found) and all(len(axis) <= 1 for axis in axes)
 
 
 def _are_of_filter(added: _Added, positions: Set[str]) -> bool:
