@@ -14,8 +14,6 @@ tables.py           what a loop around does not change, from tables
 repeats.py          values of rows that several loops compute, from arrays
 columns.py          sums over windows, from the sums of their columns
 window_columns.py   windows whose terms depend on a column
-column_places.py    the columns of positions and of windows
-column_loops.py     loops that sum columns
 transposing.py      factors of long sums, copied so that vectors run over an outer loop
 axis_copies.py      arrays with another axis last
 fusing.py           parallel loops that hand rows on, fused strip by strip
