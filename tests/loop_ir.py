@@ -153,7 +153,6 @@ from msops._loops.to_c.materialise.alternating import alternate_arrays
 from msops._loops.to_c.materialise.columns import sum_columns
 from msops._loops.to_c.materialise.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.materialise.fusing import fuse_rows
-from msops._loops.to_c.materialise.invariants import compute_invariants_once
 from msops._loops.to_c.materialise.repeats import compute_repeats_once
 from msops._loops.to_c.materialise.tables import tabulate_values
 from msops._loops.to_c.materialise.transposing import transpose_factors
@@ -294,7 +293,6 @@ __all__ = [
     "collector_waits",
     "components",
     "compute_functions_ahead",
-    "compute_invariants_once",
     "compute_operands_once",
     "compute_repeats_once",
     "contents",

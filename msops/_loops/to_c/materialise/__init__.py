@@ -9,7 +9,6 @@ Literature: Halide's compute_at and store_at, and its sliding windows (Ragan-Kel
 
 borders.py          zeros around what a kernel writes of large results, ahead of all passes
 alternating.py      alternation of an array and its copy, step by step of a time loop
-invariants.py       what a loop does not change, computed once for all its iterations
 tables.py           what a loop around does not change, from tables
 repeats.py          values of rows that several loops compute, from arrays
 columns.py          sums over windows, from the sums of their columns
@@ -26,7 +25,6 @@ from msops._loops.to_c.materialise.alternating import alternate_arrays
 from msops._loops.to_c.materialise.columns import sum_columns
 from msops._loops.to_c.materialise.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.materialise.fusing import fuse_rows
-from msops._loops.to_c.materialise.invariants import compute_invariants_once
 from msops._loops.to_c.materialise.repeats import compute_repeats_once
 from msops._loops.to_c.materialise.tables import tabulate_values
 from msops._loops.to_c.materialise.transposing import transpose_factors
@@ -34,7 +32,6 @@ from msops._loops.to_c.materialise.workspaces import place_arrays
 
 VALUES = (
     ("alternate arrays", alternate_arrays),
-    ("compute invariants once", compute_invariants_once),
     ("tabulate values", tabulate_values),
     ("compute repeats once", compute_repeats_once),
     ("forward terms", forward_terms),
