@@ -19,23 +19,18 @@ The values stay the same if all of this holds for each array that is copied back
 - It has the same shape and dtype as its copy, an array that nothing outside of the steps uses.
 - Each step writes the same box of the copy, whole and under no condition, and does not read it. At
   its end the step copies that box back, and writes nothing else to the array.
-
-Steps that are written out already, as those of a Fourier transform, do so two by two where they
-copy whole arrays.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.boxes import Box, Span
 from msops._loops.analysis.costs import fixed_span
-from msops._loops.analysis.unwritten import find_overwritten
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Local, Stmt, Store, Var
@@ -45,10 +40,8 @@ from msops._loops.ir.walk import (
     accesses_in,
     loads_in,
     map_accesses,
-    map_bodies_within,
     rewrite_loops,
     statements,
-    stored_in,
     with_parts,
     with_value,
 )
@@ -65,11 +58,7 @@ _FEWEST_STEPS = 4
 def alternate_arrays(kernel: Kernel) -> Kernel:
     """Returns the kernel with loops that compute into an array and its copy by turns."""
     changed = rewrite_loops(kernel, _Alternation(kernel).loop, "serial")
-    if changed is not kernel:
-        kernel = unique_names(simplify(changed))
-    if sum(map(_is_copy, statements(kernel.body))) < 2:
-        return kernel
-    return with_parts(kernel, body=_WrittenOut(kernel).body(kernel.body, Scope.of(kernel)))
+    return kernel if changed is kernel else unique_names(simplify(changed))
 
 
 @dataclass(frozen=True)
@@ -154,116 +143,6 @@ class _Alternation:
                 location=loop.location,
             )  # fmt: skip
         return stmt
-
-
-@dataclass(frozen=True)
-class _Step:
-    """A step that is written out.
-
-    Attributes:
-      work: the statements before the copies.
-      back: the copies at its end.
-      taken: what is copied whole, by the array that it is copied to; none if anything else is.
-    """
-
-    work: tuple[Stmt, ...]
-    back: tuple[Stmt, ...]
-    taken: Mapping[str, str]
-
-
-class _WrittenOut:
-    """Alternates arrays in steps that are statements of a body, one after another."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self._kernel = kernel
-
-    @functools.cached_property
-    def _loaded(self) -> Counter[str]:
-        return Counter(load.buffer for load in loads_in(self._kernel.body))
-
-    def body(self, body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
-        """Returns a body in which each second step of two computes into the array itself."""
-        body = tuple(map_bodies_within(stmt, scope, self.body) for stmt in body)
-        steps, rest = _steps(body, scope.buffers)
-        found: list[Stmt] = []
-        for taken, group in itertools.groupby(steps, lambda step: step.taken):
-            run = list(group)
-            if len(run) > 1 and taken and self._may_alternate(run, scope):
-                found += _alternated(run)
-            else:
-                found += [stmt for step in run for stmt in (*step.work, *step.back)]
-        return (*found, *rest)
-
-    def _may_alternate(self, steps: Sequence[_Step], scope: Scope) -> bool:
-        """Returns whether arrays and their copies may be swapped in some steps.
-
-        Args:
-          steps: steps that end with the same copies.
-          scope: that of the body.
-        """
-        sources = {*steps[0].taken.values()}
-        in_copies = Counter(load.buffer for step in steps for load in loads_in(step.back))
-        return (
-            sources.isdisjoint(self._kernel.results)
-            and all(self._loaded[source] == in_copies[source] for source in sources)
-            # What a step leaves as it was would be that of another step.
-            and all(_is_filled(step, scope) for step in steps)
-        )
-
-
-def _alternated(steps: Sequence[_Step]) -> Iterator[Stmt]:
-    """Yields steps without the copies between the first and the second of two."""
-    ahead = list(steps)
-    while ahead:
-        step = ahead.pop(0)
-        yield from step.work
-        if ahead and not stored_in(ahead[0].work) & step.taken.keys():
-            swap = {**step.taken, **{source: to for to, source in step.taken.items()}}
-            yield from _renamed(ahead.pop(0).work, swap)
-        else:
-            yield from step.back
-
-
-def _steps(
-    body: tuple[Stmt, ...], buffers: Mapping[str, Buffer]
-) -> tuple[list[_Step], tuple[Stmt, ...]]:
-    """Returns the steps of a body, each of which ends with copies, and what comes after."""
-    found: list[_Step] = []
-    work: tuple[Stmt, ...] = ()
-    for are_copies, group in itertools.groupby(body, _copies):
-        if are_copies:
-            back = tuple(group)
-            found.append(_Step(work, back, _whole_copies(back, buffers)))
-            work = ()
-        else:
-            work = tuple(group)
-    return found, work
-
-
-def _whole_copies(back: tuple[Stmt, ...], buffers: Mapping[str, Buffer]) -> Mapping[str, str]:
-    """Returns the arrays that copies write whole, with what they copy; none if one is another."""
-    copies = list(_whole_stores(back, {}))
-    found = {copy.store.buffer: _source(copy) for copy in copies}
-    are_whole = all(
-        copy.box == tuple((0, size) for size in buffers[copy.store.buffer].shape)
-        and _kind(buffers[copy.store.buffer]) == _kind(buffers[_source(copy)])
-        for copy in copies
-    )
-    is_one_to_one = len({*found, *found.values()}) == 2 * len(copies)
-    return found if are_whole and is_one_to_one else {}
-
-
-def _is_filled(step: _Step, scope: Scope) -> bool:
-    """Returns whether a step writes all that it copies at its end."""
-    sources = {*step.taken.values()}
-    buffers = [buffer for name, buffer in scope.buffers.items() if name not in sources]
-    body = (*step.work, *step.back)
-    for name in sources:
-        body = (Local(scope.buffers[name], body),)
-    for loop in reversed(scope.loops):
-        body = (with_parts(loop, body=body),)
-    alone = Kernel("step", tuple(buffers), (), (), body)
-    return find_overwritten(alone, sources) >= sources
 
 
 def _without_locals(loop: For, scope: Scope) -> tuple[dict[str, Buffer], tuple[Stmt, ...], Scope]:
