@@ -151,7 +151,6 @@ from msops._loops.to_c.materialise import columns as c_columns
 from msops._loops.to_c.materialise import transposing as c_transposing
 from msops._loops.to_c.materialise.alternating import alternate_arrays
 from msops._loops.to_c.materialise.columns import sum_columns
-from msops._loops.to_c.materialise.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.materialise.fusing import fuse_rows
 from msops._loops.to_c.materialise.repeats import compute_repeats_once
 from msops._loops.to_c.materialise.tables import tabulate_values
@@ -292,7 +291,6 @@ __all__ = [
     "choose_for_cpu",
     "collector_waits",
     "components",
-    "compute_functions_ahead",
     "compute_operands_once",
     "compute_repeats_once",
     "contents",

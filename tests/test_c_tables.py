@@ -344,6 +344,81 @@ def test_rows_inside_mean_the_same(**parts: str) -> None:
     arranged_apart(tabulate_values, weights(**parts))
 
 
+# Iterations may meet in an element of y: the loop runs without vectors.
+MEETING = """kernel k(a: float64[40], b: float64[40], n: int32[40]) -> (y, z) {{
+  buffer y: float64[40]
+  buffer z: float64[40]
+  serial t in 0 .. 3 {{
+    {kind} j in {span} {{
+      local v: float64[] {{ local w: float64[] {{
+        v[] = a[j] * float64(t)
+        {before}
+        y[{at}] = y[{at}] + {value}
+      }} }}
+    }}
+  }}
+}}"""
+MEETING_PARTS = {
+    "kind": "reduction", "span": "0 .. 40", "before": "w[] = exp(v[] - b[j])",
+    "at": "n[j] % 8", "value": "(w[] * b[j])",
+}  # fmt: skip
+
+
+def meeting(**parts: str) -> Kernel:
+    return parse_kernel(MEETING.format(**{**MEETING_PARTS, **parts}))
+
+
+def test_functions_of_a_loop_without_vectors_come_from_a_table_before_it() -> None:
+    text = body_of(arranged_apart(tabulate_values, meeting()))
+    assert text == textwrap.dedent("""\
+        buffer y: float64[40]
+        buffer z: float64[40]
+        serial t in 0 .. 3 {
+          local table: float64[40] {
+            parallel j_1 in 0 .. 40 {
+              table[j_1] = exp((a[j_1] * float64(t)) - b[j_1])
+            }
+            reduction j in 0 .. 40 {
+              local w: float64[] {
+                w[] = table[j]
+                y[n[j] % 8] = y[n[j] % 8] + (w[] * b[j])
+              }
+            }
+          }
+        }""")
+
+
+@pytest.mark.parametrize(
+    ("parts", "table"),
+    [
+        ({"span": "3 .. 40"}, "local table: float64[37]"),
+        ({"before": "w[] = exp(b[j]) w[] = w[] * sin(w[])"}, "exp(b[j_1])"),
+        ({"value": "(w[] * exp(b[j] + y[0]))"}, "table[j_1] = exp((a"),
+        ({"before": "w[] = pow(a[j], b[j])"}, "table[j_1] = pow(a[j_1], b[j_1])"),
+        ({"before": "w[] = float64(exp(float32(a[j])))"}, "table[j_1] = float64(exp("),
+        ({"before": "w[] = exp(y[0])", "at": "j"}, ""),
+        ({"at": "j"}, ""),
+        ({"kind": "serial"}, ""),
+        ({"span": "0 .. 15"}, ""),
+        ({"span": "0 .. (n[0] % 40)"}, ""),
+        ({"before": "w[] = exp(a[n[j] + 1])"}, ""),
+        ({"before": "w[] = exp(y[j])"}, ""),
+        ({"before": "w[] = sqrt(v[] - b[j])"}, ""),
+        ({"before": "w[] = pow(v[], 2.0:float64)"}, ""),
+        ({"before": "if (n[j] > 0) { w[] = exp(v[]) }", "value": "w[]"}, ""),
+        ({"before": "parallel k in 0 .. 3 { z[k] = exp(v[]) }", "value": "z[3]"}, ""),
+    ],
+    ids=["a part", "of others", "beside another", "power", "float32", "of itself", "apart",
+         "in order", "short", "of any length", "out of range", "of what is stored",
+         "an instruction", "a product", "under a condition", "with loops inside"],
+)  # fmt: skip
+def test_functions_that_a_loop_without_vectors_may_have_ahead(
+    parts: dict[str, str], table: str
+) -> None:
+    text = body_of(arranged_apart(tabulate_values, meeting(**parts)))
+    assert (table in text) if table else ("table" not in text)
+
+
 VALUES = st.sampled_from(
     [
         "cos(float64(j) * 0.1:float64)",

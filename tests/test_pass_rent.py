@@ -31,7 +31,6 @@ TOO_FEW = {
     "split searches": "searches, 6.4",
     "put diagonals in lanes": "distances of strings, 5.5",
     "add choices": "sums of terms under conditions, 2.8",
-    "compute functions ahead": "the gradient of ctc_forward, 2.2",
     "evaluate whole conditions": "AKG's operators; CUDA needs it, too",
 }
 

@@ -6,7 +6,7 @@ A group is a block that is always whole: the iterations that fill none have a lo
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.ir.building import integer
@@ -32,14 +32,11 @@ from msops._loops.ir.walk import (
     A,
     Scope,
     expressions,
-    is_loaded,
     map_accesses,
     map_bodies,
     rewrite_all,
-    stored_in,
     with_parts,
     with_value,
-    within_locals,
 )
 from msops._loops.passes.simplify_expressions import difference, simplified
 
@@ -103,49 +100,6 @@ def in_even_blocks(
 
     blocks = in_blocks(loop, size, names, body)
     return (blocks,) if blocks.body else None
-
-
-def in_two_loops(
-    loop: For,
-    trips: int,
-    width: int,
-    names: Names,
-    ahead: tuple[Stmt, ...],
-    rest: tuple[Stmt, ...],
-    variables: Sequence[Buffer],
-) -> tuple[Stmt, ...]:
-    """Returns a parallel loop that computes values, and a loop that uses them, block by block.
-
-    Args:
-      loop: a loop of any kind.
-      trips: how many iterations it runs.
-      width: iterations of a block; the last block may have fewer.
-      names: the names of the kernel.
-      ahead: statements that store to variables of an iteration, in any order of the iterations.
-      rest: the others; they come after `ahead`, and store to other buffers.
-      variables: the locals of an iteration. Those that both use become arrays.
-    """
-    kept = {name for name in stored_in(ahead) if is_loaded(name, rest)}
-    arrays = [
-        dataclasses.replace(buffer, shape=(min(trips, width),))
-        for buffer in variables
-        if buffer.name in kept
-    ]
-    others = [buffer for buffer in variables if buffer.name not in kept]
-
-    def split(block: For) -> tuple[Stmt, ...]:
-        at: Expr = Var(block.var)
-        if block.begin != integer(0):
-            at = index("sub", at, block.begin)
-        var = names.fresh(loop.var)
-        values = with_value(within_locals(others, with_index(ahead, kept, at)), loop.var, Var(var))
-        first = with_parts(block, var=var, kind="parallel", body=values)
-        last = with_parts(block, body=within_locals(others, with_index(rest, kept, at)))
-        return within_locals(arrays, (first, last))
-
-    if trips <= width:
-        return split(loop)
-    return (in_blocks(loop, width, names, lambda block, _: split(block)),)
 
 
 def in_groups(

@@ -9,21 +9,20 @@ Literature: Halide's compute_at and store_at, and its sliding windows (Ragan-Kel
 
 borders.py          zeros around what a kernel writes of large results, ahead of all passes
 alternating.py      alternation of an array and its copy, step by step of a time loop
-tables.py           what a loop around does not change, from tables
+tables.py           what a loop around does not change, and functions of loops without vectors,
+                    from tables
 repeats.py          values of rows that several loops compute, from arrays
 columns.py          sums over windows, from the sums of their columns
 window_columns.py   windows whose terms depend on a column
 transposing.py      factors of long sums, copied so that vectors run over an outer loop
 axis_copies.py      arrays with another axis last
 fusing.py           parallel loops that hand rows on, fused strip by strip
-functions_ahead.py  functions that loops without vectors call, in vectors
 workspaces.py       arrays on the stack or in workspaces
 """
 
 from msops._loops.passes.forward_locals import forward_terms
 from msops._loops.to_c.materialise.alternating import alternate_arrays
 from msops._loops.to_c.materialise.columns import sum_columns
-from msops._loops.to_c.materialise.functions_ahead import compute_functions_ahead
 from msops._loops.to_c.materialise.fusing import fuse_rows
 from msops._loops.to_c.materialise.repeats import compute_repeats_once
 from msops._loops.to_c.materialise.tables import tabulate_values
@@ -42,7 +41,6 @@ VALUES = (
 
 BUFFERS = (
     ("fuse rows", fuse_rows),
-    ("compute functions ahead", compute_functions_ahead),
     ("place arrays", place_arrays),
 )
 """Of what loops in their final order hand on, and where arrays are."""

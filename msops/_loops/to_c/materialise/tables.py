@@ -18,6 +18,10 @@ product of variables picks, as `cosine[k * t % n]`, go into tables, too. So do f
 integers, as quantised weights are: for these two parallel loops are swapped if only one of them
 changes the weights.
 
+A loop whose iterations may meet in an element runs without vectors, in which a function takes ten
+times as long. So functions of what it does not change come from a table for all its iterations,
+filled before it in vectors.
+
 What a condition on data guards stays: it may run seldom. One on positions, as at the border of an
 image, holds for most of them.
 
@@ -40,6 +44,7 @@ from msops._loops.analysis.costs import (
     CACHE_BYTES,
     FIRST_CACHE_BYTES,
     effort,
+    fixed_trips,
     mean_trips,
     window_length,
 )
@@ -72,6 +77,7 @@ from msops._loops.ir.walk import (
     Scope,
     declared_in,
     expressions,
+    is_innermost,
     loads,
     loads_in,
     map_operands,
@@ -86,7 +92,9 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
+from msops._loops.to_c import cost
 from msops._loops.to_c.facts.blocks import index
+from msops._loops.to_c.facts.strides import is_of_its_own
 
 T = TypeVar("T")
 _LEAST_EFFORT = 8
@@ -98,6 +106,8 @@ _NARROW = ("bool", "int8", "int16", "uint8", "uint16")
 """Integers of which a vector is taken apart before it becomes floats."""
 _FEWEST_READS = 4
 """How often an element of a table is read."""
+_FEWEST_TRIPS = 16
+"""Iterations of a loop without vectors for which functions in vectors are worth a loop ahead."""
 _MOST_WRITTEN_OUT = 8
 """Iterations of a loop that is surely too short for vectors."""
 _MOST_NODES = 400
@@ -171,6 +181,7 @@ class _Frame:
       changing: what the loop declares or stores.
       length: the most iterations, if the loop is a window that data may move; else None.
       bounds: of such a loop, in terms of what each loop around does not change.
+      is_scalar: whether the loop runs without vectors.
       tables: the load of an element, by its value; with the table and what fills it.
     """
 
@@ -180,6 +191,7 @@ class _Frame:
     changing: set[str]
     length: int | None
     bounds: Sequence[tuple[Expr | None, Expr | None]]
+    is_scalar: bool
     tables: dict[Expr, tuple[Load, Buffer, Stmt]] = field(default_factory=dict)
 
 
@@ -275,7 +287,10 @@ class _Tables:
             for outer, held in zip(self._frames, values, strict=True):
                 begin = self._value(outer, held, loop.begin, scope)
                 bounds.append((begin, self._value(outer, held, loop.end, scope)))
-        frame = _Frame(loop, len(self._frames), self._conditions, changing, length, bounds)
+        is_scalar = _is_scalar(loop)
+        frame = _Frame(
+            loop, len(self._frames), self._conditions, changing, length, bounds, is_scalar
+        )
         self._frames.append(frame)
         body, _ = self.body(loop.body, inside, (*values, {}))
         self._frames.pop()
@@ -414,6 +429,7 @@ class _Tables:
         element = self._element(found, scope)
         if isinstance(expr, Load):
             return element or expr
+        element = element or self._element_ahead(expr, scope, values[-1])
         return element or map_operands(expr, lambda part: self._with_tables(part, scope, values))
 
     def _element(self, values: Sequence[Expr | None], scope: Scope) -> Load | None:
@@ -437,6 +453,25 @@ class _Tables:
             if is_small and reads >= _FEWEST_READS * size:
                 return self._table(frame, value, axes)
         return None
+
+    def _element_ahead(self, expr: Expr, scope: Scope, held: _Values) -> Load | None:
+        """Returns the element of a table for all iterations of a loop without vectors, if any.
+
+        Args:
+          expr: what the loop computes; a table is for one that calls functions.
+          scope: the scope of it.
+          held: what variables hold before it, in terms of what the loop does not change.
+        """
+        frame = self._frames[-1]
+        if not frame.is_scalar or frame.conditions < self._conditions:
+            return None
+        if not any(map(_is_function, expressions(expr))):
+            return None
+        value = self._value(frame, held, expr, scope)
+        low, high = scope.ranges[frame.loop.var]
+        if value is None or (high - low + 1) * itemsize(value.dtype) > FIRST_CACHE_BYTES // 2:
+            return None
+        return self._table(frame, value, [_Axis(frame.loop.var, integer(low), high - low + 1)])
 
     def _axes(self, frame: _Frame, value: Expr, scope: Scope) -> list[_Axis] | None:
         """Returns the dimensions of a table before a loop; None if the value changes with it."""
@@ -506,7 +541,9 @@ class _Tables:
         def part(expr: Expr) -> Expr:
             if expr not in held:
                 new = map_operands(expr, part)
-                if count[expr] < 2 or isinstance(expr, Const | Var | Load):
+                # Indices stay as they are.
+                is_index = not any(map(_effort, expressions(expr)))
+                if count[expr] < 2 or is_index or isinstance(expr, Load):
                     return new
                 held[expr] = (Buffer(self._names.fresh("part"), (), expr.dtype), new)
             return Load(held[expr][0].name, (), expr.dtype)
@@ -515,6 +552,25 @@ class _Tables:
         for buffer, value in reversed(held.values()):
             stmt = Local(buffer, (Store(buffer.name, (), value), stmt))
         return stmt
+
+
+def _is_scalar(loop: For) -> bool:
+    """Returns whether a loop runs without vectors, as its iterations may meet in an element."""
+    if loop.kind != "reduction" or not is_innermost(loop):
+        return False
+    stored = {s.buffer for s in statements(loop.body) if isinstance(s, Store) and s.indices}
+    met = (name for name in stored - declared_in(loop.body) if not is_of_its_own(name, loop))
+    return (fixed_trips(loop) or 0) >= _FEWEST_TRIPS and any(met)
+
+
+def _is_function(part: Expr) -> bool:
+    """Returns whether a part of an expression is a function that vectors have."""
+    match part:
+        case FunctionCall(function=name, dtype="float32" | "float64"):
+            return FUNCTIONS[name].glibc is not None
+        case Binary(op="pow", right=exponent, dtype="float32" | "float64"):
+            return not cost.is_quick_power(exponent)
+    return False
 
 
 def _offset(var: Var, first: Expr, size: int) -> Expr:
