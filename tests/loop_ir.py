@@ -152,7 +152,6 @@ from msops._loops.to_c.materialise import transposing as c_transposing
 from msops._loops.to_c.materialise.alternating import alternate_arrays
 from msops._loops.to_c.materialise.columns import sum_columns
 from msops._loops.to_c.materialise.fusing import fuse_rows
-from msops._loops.to_c.materialise.repeats import compute_repeats_once
 from msops._loops.to_c.materialise.tables import tabulate_values
 from msops._loops.to_c.materialise.transposing import transpose_factors
 from msops._loops.to_c.materialise.workspaces import place_arrays
@@ -292,7 +291,6 @@ __all__ = [
     "collector_waits",
     "components",
     "compute_operands_once",
-    "compute_repeats_once",
     "contents",
     "contract",
     "count_operations",

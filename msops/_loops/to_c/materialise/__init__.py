@@ -9,9 +9,8 @@ Literature: Halide's compute_at and store_at, and its sliding windows (Ragan-Kel
 
 borders.py          zeros around what a kernel writes of large results, ahead of all passes
 alternating.py      alternation of an array and its copy, step by step of a time loop
-tables.py           what a loop around does not change, and functions of loops without vectors,
-                    from tables
-repeats.py          values of rows that several loops compute, from arrays
+tables.py           what a loop around does not change, from tables
+row_values.py       values that several loops compute for the same iterations
 columns.py          sums over windows, from the sums of their columns
 window_columns.py   windows whose terms depend on a column
 transposing.py      factors of long sums, copied so that vectors run over an outer loop
@@ -24,7 +23,6 @@ from msops._loops.passes.forward_locals import forward_terms
 from msops._loops.to_c.materialise.alternating import alternate_arrays
 from msops._loops.to_c.materialise.columns import sum_columns
 from msops._loops.to_c.materialise.fusing import fuse_rows
-from msops._loops.to_c.materialise.repeats import compute_repeats_once
 from msops._loops.to_c.materialise.tables import tabulate_values
 from msops._loops.to_c.materialise.transposing import transpose_factors
 from msops._loops.to_c.materialise.workspaces import place_arrays
@@ -32,7 +30,6 @@ from msops._loops.to_c.materialise.workspaces import place_arrays
 VALUES = (
     ("alternate arrays", alternate_arrays),
     ("tabulate values", tabulate_values),
-    ("compute repeats once", compute_repeats_once),
     ("forward terms", forward_terms),
     ("sum columns", sum_columns),
     ("transpose factors", transpose_factors),

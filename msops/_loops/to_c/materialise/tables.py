@@ -18,9 +18,7 @@ product of variables picks, as `cosine[k * t % n]`, go into tables, too. So do f
 integers, as quantised weights are: for these two parallel loops are swapped if only one of them
 changes the weights.
 
-A loop whose iterations may meet in an element runs without vectors, in which a function takes ten
-times as long. So functions of what it does not change come from a table for all its iterations,
-filled before it in vectors.
+Functions that several loops call for the same iterations come from tables, too; see `row_values`.
 
 What a condition on data guards stays: it may run seldom. One on positions, as at the border of an
 image, holds for most of them.
@@ -34,6 +32,7 @@ but whose length is bounded, has a dimension of that length: weights of a resize
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -44,7 +43,6 @@ from msops._loops.analysis.costs import (
     CACHE_BYTES,
     FIRST_CACHE_BYTES,
     effort,
-    fixed_trips,
     mean_trips,
     window_length,
 )
@@ -77,11 +75,11 @@ from msops._loops.ir.walk import (
     Scope,
     declared_in,
     expressions,
-    is_innermost,
     loads,
     loads_in,
     map_operands,
     operands,
+    own_expressions,
     rewrite_loops,
     size_of,
     statements,
@@ -94,7 +92,7 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.facts.blocks import index
-from msops._loops.to_c.facts.strides import is_of_its_own
+from msops._loops.to_c.materialise.row_values import RowValue, Succession, of_any_iteration
 
 T = TypeVar("T")
 _LEAST_EFFORT = 8
@@ -106,8 +104,6 @@ _NARROW = ("bool", "int8", "int16", "uint8", "uint16")
 """Integers of which a vector is taken apart before it becomes floats."""
 _FEWEST_READS = 4
 """How often an element of a table is read."""
-_FEWEST_TRIPS = 16
-"""Iterations of a loop without vectors for which functions in vectors are worth a loop ahead."""
 _MOST_WRITTEN_OUT = 8
 """Iterations of a loop that is surely too short for vectors."""
 _MOST_NODES = 400
@@ -116,13 +112,20 @@ _MOST_NODES = 400
 _Values: TypeAlias = Mapping[str, Expr]
 """What the variables hold that a loop stores, in terms of what it does not change; those that are
 not in it are unknown."""
+_Planned: TypeAlias = dict[tuple[int, Expr], RowValue]
 
 
 def tabulate_values(kernel: Kernel) -> Kernel:
     """Returns the kernel with such values in tables."""
     kernel = _with_rows_inside(kernel)
-    tables = _Tables(kernel)
-    body, _ = tables.body(kernel.body, Scope.of(kernel), ())
+    planned = None
+    values = (expr for stmt in statements(kernel.body) for expr in own_expressions(stmt))
+    if any(map(_is_slow, (part for expr in values for part in expressions(expr)))):
+        planning = _Tables(kernel)
+        planning.succession(kernel.body, Scope.of(kernel), ())
+        planned = planning.planned
+    tables = _Tables(kernel, planned or {})
+    body, _ = tables.succession(kernel.body, Scope.of(kernel), ())
     if not tables.depths:
         return kernel
     # The first drops stores to tables that nothing reads, the second what they were computed from.
@@ -150,8 +153,8 @@ def _with_rows_inside(kernel: Kernel) -> Kernel:
 
     def tables_of(loop: For, scope: Scope) -> list[tuple[int, ...]]:
         """Returns the shapes of the tables in a loop; a value has the empty one."""
-        tables = _Tables(kernel)
-        body, _ = tables.body((loop,), scope, ())
+        tables = _Tables(kernel, {})
+        body, _ = tables.succession((loop,), scope, ())
         inside = (stmt.buffer for stmt in statements(body) if isinstance(stmt, Local))
         return [buffer.shape for buffer in inside if buffer.name in tables.depths]
 
@@ -181,7 +184,9 @@ class _Frame:
       changing: what the loop declares or stores.
       length: the most iterations, if the loop is a window that data may move; else None.
       bounds: of such a loop, in terms of what each loop around does not change.
-      is_scalar: whether the loop runs without vectors.
+      succession: the statements that the loop is one of.
+      number: of the loop among all.
+      fills: loops before it that fill tables of its succession.
       tables: the load of an element, by its value; with the table and what fills it.
     """
 
@@ -191,7 +196,9 @@ class _Frame:
     changing: set[str]
     length: int | None
     bounds: Sequence[tuple[Expr | None, Expr | None]]
-    is_scalar: bool
+    succession: Succession
+    number: int
+    fills: list[Stmt] = field(default_factory=list)
     tables: dict[Expr, tuple[Load, Buffer, Stmt]] = field(default_factory=dict)
 
 
@@ -226,25 +233,40 @@ class _Tables:
 
     Attributes:
       depths: the number of loops around each table.
+      planned: the values of rows, by the numbers of the loops that compute them.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, planned: _Planned | None = None) -> None:
         self._names = Names(kernel)
         self._frames: list[_Frame] = []
+        self._successions: list[Succession] = []
+        self._numbers = itertools.count()
         self._conditions = 0
         self._of_positions: set[str] = set()
         self.depths: dict[str, int] = {}
+        self.planned: _Planned = planned or {}
+        self._is_planning = planned is None
 
-    def body(
+    def succession(
         self, body: tuple[Stmt, ...], scope: Scope, values: tuple[_Values, ...]
     ) -> tuple[tuple[Stmt, ...], tuple[_Values, ...]]:
-        """Returns statements with tables, and what variables hold after them.
+        """Returns statements with tables, also those of rows that several loops of them compute.
 
         Args:
-          body: the statements.
+          body: the statements of the kernel, a loop or a branch.
           scope: the scope around them.
           values: what variables hold before them, for each loop around.
         """
+        self._successions.append(Succession())
+        body, values = self._body(body, scope, values)
+        for table in reversed(self._successions.pop().tables):
+            body = (Local(table, body),)
+        return body, values
+
+    def _body(
+        self, body: tuple[Stmt, ...], scope: Scope, values: tuple[_Values, ...]
+    ) -> tuple[tuple[Stmt, ...], tuple[_Values, ...]]:
+        """Returns statements with tables, and what variables hold after them; see `succession`."""
         changed: list[Stmt] = []
         for stmt in body:
             match stmt:
@@ -254,14 +276,17 @@ class _Tables:
                     changed.append(new)
                 case Local():
                     (inside,) = scope.inside(stmt)
-                    inner, values = self.body(stmt.body, inside, values)
+                    inner, values = self._body(stmt.body, inside, values)
                     changed.append(with_parts(stmt, body=inner))
+                    self._successions[-1].forget({stmt.buffer.name})
+                    continue
                 case If():
                     chosen, values = self._branches(stmt, scope, values)
                     changed += chosen
                 case For():
                     values = tuple(_without(held, stmt) for held in values)
                     changed += self._loop(stmt, scope, values)
+            self._successions[-1].forget(stored_in((stmt,)))
         return tuple(changed), values
 
     def _for_all(
@@ -287,14 +312,20 @@ class _Tables:
             for outer, held in zip(self._frames, values, strict=True):
                 begin = self._value(outer, held, loop.begin, scope)
                 bounds.append((begin, self._value(outer, held, loop.end, scope)))
-        is_scalar = _is_scalar(loop)
         frame = _Frame(
-            loop, len(self._frames), self._conditions, changing, length, bounds, is_scalar
+            loop,
+            len(self._frames),
+            self._conditions,
+            changing,
+            length,
+            bounds,
+            self._successions[-1],
+            next(self._numbers),
         )
         self._frames.append(frame)
-        body, _ = self.body(loop.body, inside, (*values, {}))
+        body, _ = self.succession(loop.body, inside, (*values, {}))
         self._frames.pop()
-        around: tuple[Stmt, ...] = (with_parts(loop, body=body),)
+        around: tuple[Stmt, ...] = (*frame.fills, with_parts(loop, body=body))
         for _, table, fill in reversed(frame.tables.values()):
             around = (Local(table, (fill, *around), location=loop.location),)
         return around
@@ -320,7 +351,7 @@ class _Tables:
         conditions = self._conditions
         self._conditions += not self._is_of_positions(stmt.condition, scope, values)
         then, otherwise = (
-            self.body(part, inside, values)[0]
+            self.succession(part, inside, values)[0]
             for part, inside in zip((stmt.then, stmt.otherwise), scope.inside(stmt), strict=True)
         )
         self._conditions = conditions
@@ -429,7 +460,7 @@ class _Tables:
         element = self._element(found, scope)
         if isinstance(expr, Load):
             return element or expr
-        element = element or self._element_ahead(expr, scope, values[-1])
+        element = element or self._element_of_row(expr, scope, values[-1])
         return element or map_operands(expr, lambda part: self._with_tables(part, scope, values))
 
     def _element(self, values: Sequence[Expr | None], scope: Scope) -> Load | None:
@@ -454,24 +485,34 @@ class _Tables:
                 return self._table(frame, value, axes)
         return None
 
-    def _element_ahead(self, expr: Expr, scope: Scope, held: _Values) -> Load | None:
-        """Returns the element of a table for all iterations of a loop without vectors, if any.
+    def _element_of_row(self, expr: Expr, scope: Scope, held: _Values) -> Load | None:
+        """Returns the element of a table that several loops share, if there is one of a value.
 
         Args:
-          expr: what the loop computes; a table is for one that calls functions.
+          expr: what a loop computes; a table is for one that calls functions.
           scope: the scope of it.
           held: what variables hold before it, in terms of what the loop does not change.
         """
         frame = self._frames[-1]
-        if not frame.is_scalar or frame.conditions < self._conditions:
-            return None
-        if not any(map(_is_function, expressions(expr))):
+        if frame.conditions < self._conditions or not any(map(_is_slow, expressions(expr))):
             return None
         value = self._value(frame, held, expr, scope)
-        low, high = scope.ranges[frame.loop.var]
-        if value is None or (high - low + 1) * itemsize(value.dtype) > FIRST_CACHE_BYTES // 2:
+        if value is None or frame.loop.var not in variables(value):
             return None
-        return self._table(frame, value, [_Axis(frame.loop.var, integer(low), high - low + 1)])
+        key = (frame.number, of_any_iteration(value, frame.loop))
+        if self._is_planning:
+            row = frame.succession.value(value, frame.loop, frame.number, scope.ranges)
+            self.planned[key] = row
+            return None
+        planned = self.planned.get(key)
+        if planned is None or not planned.is_worth_a_table:
+            return None
+        if planned.table is None:
+            fill, table = planned.fill(self._names)
+            frame.fills.append(fill)
+            frame.succession.tables.append(table)
+            self.depths[table.name] = frame.depth
+        return planned.element(frame.loop.var)
 
     def _axes(self, frame: _Frame, value: Expr, scope: Scope) -> list[_Axis] | None:
         """Returns the dimensions of a table before a loop; None if the value changes with it."""
@@ -554,22 +595,13 @@ class _Tables:
         return stmt
 
 
-def _is_scalar(loop: For) -> bool:
-    """Returns whether a loop runs without vectors, as its iterations may meet in an element."""
-    if loop.kind != "reduction" or not is_innermost(loop):
-        return False
-    stored = {s.buffer for s in statements(loop.body) if isinstance(s, Store) and s.indices}
-    met = (name for name in stored - declared_in(loop.body) if not is_of_its_own(name, loop))
-    return (fixed_trips(loop) or 0) >= _FEWEST_TRIPS and any(met)
-
-
-def _is_function(part: Expr) -> bool:
-    """Returns whether a part of an expression is a function that vectors have."""
+def _is_slow(part: Expr) -> bool:
+    """Returns whether a part of an expression is a function of many instructions."""
     match part:
-        case FunctionCall(function=name, dtype="float32" | "float64"):
-            return FUNCTIONS[name].glibc is not None
-        case Binary(op="pow", right=exponent, dtype="float32" | "float64"):
-            return not cost.is_quick_power(exponent)
+        case FunctionCall(function=name):
+            return not FUNCTIONS[name].is_instruction
+        case Binary(op="pow", right=exponent, dtype=dtype):
+            return is_float(dtype) and not cost.is_quick_power(exponent)
     return False
 
 
@@ -625,10 +657,7 @@ def _effort(part: Expr) -> int:
 
 def _most_bytes(value: Expr) -> int:
     """Returns how large a table may be: a further cache is quicker than functions and gathers."""
-    is_slow = isinstance(value, Load) or any(
-        isinstance(part, FunctionCall) and not FUNCTIONS[part.function].is_instruction
-        for part in expressions(value)
-    )
+    is_slow = isinstance(value, Load) or any(map(_is_slow, expressions(value)))
     return CACHE_BYTES // 4 if is_slow else FIRST_CACHE_BYTES // 2
 
 

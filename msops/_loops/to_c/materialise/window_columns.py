@@ -230,7 +230,7 @@ def _whole(loop: For, position: str) -> tuple[For, list[Expr]]:
     if begin is None or end is None or begin.start != end.start:
         return loop, []
     column = index("add", begin.start, Var(loop.var))
-    conditions = [binary("ge", column, limit) for limit in begin.limits]
+    conditions: list[Expr] = [binary("ge", column, limit) for limit in begin.limits]
     conditions += [binary("lt", column, limit) for limit in end.limits]
     offsets = integer(begin.offset), integer(end.offset)
     body = with_value(loop.body, loop.var, column)
