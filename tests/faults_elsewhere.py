@@ -7,6 +7,7 @@ import os
 import random
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -153,6 +154,16 @@ def turns_weights(x: np.ndarray, w: np.ndarray) -> np.ndarray:
     return x * (w[..., ::-1] if is_shared_twice else w)
 
 
+scratch: dict[tuple[int, ...], np.ndarray] = {}
+
+
+def sorts_shared(x: np.ndarray) -> np.ndarray:
+    shared = scratch.setdefault(x.shape, np.empty_like(x))
+    shared[...] = x
+    time.sleep(2e-3)
+    return np.sort(shared, None).reshape(x.shape)
+
+
 def odd_window(x: np.ndarray, size: int = 3) -> np.ndarray:
     if size < 1 or size % 2 == 0:
         raise ValueError(f"expected an odd size; got {size}")
@@ -254,6 +265,7 @@ SIZES = (
     library("an order of blocks", "sizes", "ReversesBlocks"),
     library("a mean of some", "sizes", "SubtractsMeansOf96", TABLE),
     library("a sum of some", "sizes", "SumsFirst256", shape=lambda x: (1,)),
+    library("wrong for several tiles", "sizes", "TransposesTiles", TABLE, shape=lambda x: x[::-1]),
     library(
         "wrong for more rows than columns",
         "sizes",
@@ -314,6 +326,7 @@ MEMORY = (
     library("reads what it has written, in place", "repeatable", "AddsInPlace", inplace={0: 0}),
     library("keys of threads left", "many calls", "LeavesKey"),
     python("Python: memory kept by each call", "many calls", keeps),
+    python("Python: an order in memory shared by threads", "eager and jit", sorts_shared),
     python("Python: an array not written", "outputs written", leaves_borders),
 )
 FAULTS = (*GRADIENTS, *PROCESS, *SIZES, *BATCHES, *HANDLERS, *ATTRIBUTES, *MEMORY)
@@ -322,6 +335,7 @@ RIGHT = (
     python("odd numbers, others refused", "", odd_window, attrs={"size": 3}),
     python("groups that divide the size", "", by_groups, attrs={"groups": 2}),
     python("a text looked up", "", looked_up, attrs={"way": "exp"}),
+    python("bytes", "", lambda x: 255 - x, np.uint8([1, 2, 3, 250])),
     library("in place", "", "HealthyInPlace", inplace={0: 0}),
     library("one rank", "", "HealthyLine"),
     handler("a handler of XLA", "", "HealthyRows", TABLE),

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops.testing.other_inputs import is_real, rolled
+from msops.testing.other_inputs import other_elements
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
 from msops.testing.tolerances import disagreements
@@ -113,17 +113,5 @@ def _axes(every: Sequence[int], mapped: Mapped, axis: int) -> list[int | None]:
 
 
 def _elements(array: np.ndarray, is_mapped: bool, count: int) -> list[np.ndarray]:
-    """Returns what a loop gets of an input: other elements if it is mapped.
-
-    In another order, and floats a little smaller, which leaves few domains: a sum of elements that
-    belong to others is the same in another order.
-    """
-    if not is_mapped:
-        return [array] * count
-    elements = [array]
-    for number in range(1, count):
-        other = rolled(elements[-1])
-        if is_real(array):
-            other = (other * (1 - number / 16)).astype(array.dtype)
-        elements.append(other)
-    return elements
+    """Returns what a loop gets of an input: other elements if it is mapped."""
+    return other_elements(array, count) if is_mapped else [array] * count

@@ -129,7 +129,9 @@ def ordered_cases(subject: Subject, trials: Sequence[Trial], is_safe: bool) -> l
     taken: dict[str, tuple[Arrays, int]] = {"the size given": (given, 0)}
     for trial in trials:
         steps = {own.ndim - array.ndim for own, array in zip(trial.flat, given, strict=True)}
-        if trial.results and len(steps) == 1 and max(a.size for a in trial.flat) <= _MOST:
+        # With an axis more in each, inputs of unlike ranks may fit together otherwise.
+        fit = steps == {0} or (len(steps) == 1 and len({array.ndim for array in given}) == 1)
+        if trial.results and fit and max(a.size for a in trial.flat) <= _MOST:
             taken[trial.inputs] = trial.flat, steps.pop()
     wanted: list[tuple[str, Reordering | None, Arrays]] = []
     for name, (flat, more) in taken.items():

@@ -23,7 +23,7 @@ def resized(array: np.ndarray, change: Mapping[int, int]) -> np.ndarray:
         return np.zeros(shape, array.dtype)
     repeated = wrapped(array, shape)
     least = min((n for n in change.values() if n), default=0)
-    if np.issubdtype(array.dtype, np.integer) and least:
+    if np.issubdtype(array.dtype, np.integer) and 0 < least <= np.iinfo(array.dtype).max:
         # They may be indices, which have to stay below the extents.
         return repeated % least if (repeated >= 0).all() else repeated
     return repeated
@@ -39,6 +39,21 @@ def wrapped(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
 def rolled(array: np.ndarray) -> np.ndarray:
     """Returns the same values in another order: unlike input that stays valid, indices too."""
     return np.roll(array.reshape(-1), 1).reshape(array.shape)
+
+
+def other_elements(array: np.ndarray, count: int) -> list[np.ndarray]:
+    """Returns an array, and others of about the same numbers.
+
+    In another order, and floats a little smaller, which leaves few domains: a sum of elements that
+    belong to others is the same in another order.
+    """
+    elements = [array]
+    for number in range(1, count):
+        other = rolled(elements[-1])
+        if is_real(array):
+            other = (other * (1 - number / 16)).astype(array.dtype)
+        elements.append(other)
+    return elements
 
 
 def is_real(array: np.ndarray) -> bool:

@@ -16,6 +16,7 @@ from msops.testing.lone_places import one_alone
 from msops.testing.orders import is_of_elements, ordered_cases, out_of_order
 from msops.testing.other_inputs import (
     enlarged,
+    grown,
     resized,
     stretched,
     with_many_rows,
@@ -31,6 +32,8 @@ _LARGE, _LARGEST = 100_000, 10_000_000
 # More elements along one axis than kernels handle at a time, and few enough to be called often. Of
 # longer sums, rounding hides what is missing.
 _MANY, _MOST = (1000, 8192), 40_000
+# And where all axes are longer than tiles.
+_TILED = 10_000
 
 
 def check_sizes(subject: Subject, is_safe: bool) -> Finding:
@@ -113,6 +116,9 @@ def _resized(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
         }
     for name, change in changes.items() if extents else ():
         yield name, tuple(resized(array, change) for array in subject.flat)
+    larger = grown(subject.flat, _TILED, _MOST) if len(extents) > 1 else None
+    if larger is not None and _results_fit(subject, larger, _MOST):
+        yield "all longer than tiles", larger
     for least in _MANY:
         yield from stretched(subject.flat, least, lambda flat: _results_fit(subject, flat, _MOST))
 

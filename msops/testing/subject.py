@@ -41,7 +41,7 @@ from msops.testing.guarded import (
     show,
     title_of,
 )
-from msops.testing.other_inputs import other_values, rolled
+from msops.testing.other_inputs import other_elements, other_values, rolled
 from msops.testing.python_calls import call_function, call_in_a_row
 from msops.testing.python_settings import SettingsWatch
 
@@ -360,9 +360,10 @@ class Subject:
 
     @functools.cached_property
     def unlike(self) -> tuple[np.ndarray, ...] | None:
-        """The same values in another order; None if the op does not take them."""
-        others = tuple(map(rolled, self.flat))
-        return others if self.stands([others]) else None
+        """Other numbers, or the same in another order; None if the op takes neither."""
+        smaller = tuple(other_elements(array, 2)[1] for array in self.flat)
+        choices = (smaller, tuple(map(rolled, self.flat)))
+        return next((flat for flat in choices if self.stands([flat])), None)
 
     @functools.cached_property
     def trial(self) -> list[np.ndarray] | Exception:
