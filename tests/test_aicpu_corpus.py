@@ -15,7 +15,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-import scipy.stats
+import scipy
 from aicpu_cases import attribute_type
 from test_aicpu_api import HEADERS, eigen_flags
 

@@ -135,7 +135,7 @@ def test_operators_that_do_not_fit_say_so(ops):
 @pytest.fixture(scope="module")
 def operators():
     source = ROOT / "tests" / "extensions" / "dispatched_operators.cpp"
-    return ms.ops.CustomOpBuilder("dispatched_operators", source).load()
+    return ms.ops.CustomOpBuilder("dispatched_operators", source, cflags="-O0").load()
 
 
 def test_operators_of_aclnn_are_dispatched(operators):

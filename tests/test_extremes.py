@@ -61,7 +61,7 @@ def same(got: Any, expected: Any) -> None:
     np.testing.assert_array_equal(np.float64(got), np.float64(expected))
 
 
-@pytest.mark.parametrize(("name", "dtype", "op"), one_in(5, product(AXES, DTYPES, NUMPY)))
+@pytest.mark.parametrize(("name", "dtype", "op"), one_in(7, product(AXES, DTYPES, NUMPY)))
 def test_a_nan_is_the_extreme(name: str, dtype: str, op: str) -> None:
     shape, axes = AXES[name]
     of = jax.jit(lambda x: reduce_extreme(op, x, axes))
@@ -101,15 +101,13 @@ def test_a_batch_keeps_nan(place: float) -> None:
 def test_arguments_are_those_of_jax_numpy() -> None:
     x = np.float32(np.arange(12).reshape(3, 4))
     for ours, theirs in (amax, jnp.max), (amin, jnp.min):
-        for axis in (None, 0, -1, (0, -1), (), [1]):
+        for number, axis in enumerate((None, 0, -1, (0, -1), (), [1])):
             for keepdims in (False, True):
-                for dtype in (np.float32, np.int32):
-                    got = ours(x.astype(dtype), axis, keepdims)
-                    expected = theirs(
-                        x.astype(dtype), None if axis == [] else axis, keepdims=keepdims
-                    )
-                    same(got, expected)
-                    assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
+                dtype = np.int32 if (number + keepdims) % 2 else np.float32
+                got = ours(x.astype(dtype), axis, keepdims)
+                expected = theirs(x.astype(dtype), axis, keepdims=keepdims)
+                same(got, expected)
+                assert (got.shape, got.dtype) == (expected.shape, expected.dtype)
         for axis in (2, (0, 0)):
             with pytest.raises(ValueError, match="axis") as refused:
                 theirs(x, axis)
@@ -122,19 +120,18 @@ def test_arguments_are_those_of_jax_numpy() -> None:
         assert ours(np.zeros((0, 3), np.float32), 1).shape == (0,)
 
 
-@pytest.mark.parametrize("name", one_in(2, AXES))
-def test_equal_elements_share_the_slope(name: str) -> None:
+@pytest.mark.parametrize(("name", "op"), one_in(3, product(AXES, NUMPY)))
+def test_equal_elements_share_the_slope(name: str, op: str) -> None:
     shape, axes = AXES[name]
     x = np.round(np.random.default_rng(1).normal(size=shape))
-    for op in ("max", "min"):
-        best = NUMPY[op](x, axis=axes, keepdims=True)
-        expected = (x == best) / np.sum(x == best, axis=axes, keepdims=True)
-        for dtype in DTYPES:
-            total = lambda x, op=op: jnp.sum(reduce_extreme(op, x, axes))  # noqa: E731
-            pulled = jax.jit(jax.grad(total))(x.astype(jnp.dtype(dtype)))
-            assert pulled.dtype == dtype
-            rounded = np.float64(expected.astype(pulled.dtype))
-            np.testing.assert_allclose(np.float64(pulled), rounded, rtol=0.01)
+    best = NUMPY[op](x, axis=axes, keepdims=True)
+    expected = (x == best) / np.sum(x == best, axis=axes, keepdims=True)
+    total = lambda x: jnp.sum(reduce_extreme(op, x, axes))  # noqa: E731
+    for dtype in DTYPES:
+        pulled = jax.jit(jax.grad(total))(x.astype(jnp.dtype(dtype)))
+        assert pulled.dtype == dtype
+        rounded = np.float64(expected.astype(pulled.dtype))
+        np.testing.assert_allclose(np.float64(pulled), rounded, rtol=0.01)
 
 
 @pytest.mark.parametrize("op", one_in(2, NUMPY))
@@ -143,7 +140,6 @@ def test_derivatives_are_those_of_finite_differences(op: str) -> None:
     x = np.random.default_rng(2).permutation(12).reshape(3, 4) * 0.5
     window = ((2, 3), (1, 3), [(0, 0), (1, 1)], (1, 1))
     for function in (
-        lambda x: reduce_extreme(op, x * x, (0,)),
         lambda x: reduce_extreme(op, x * x, (1,)) ** 2,
         lambda x: window_extreme(op, x * x, *window),
     ):
@@ -181,7 +177,7 @@ WINDOWS = {
 }
 
 
-@pytest.mark.parametrize(("name", "dtype", "op"), one_in(3, product(WINDOWS, DTYPES, NUMPY)))
+@pytest.mark.parametrize(("name", "dtype", "op"), one_in(5, product(WINDOWS, DTYPES, NUMPY)))
 def test_a_window_with_a_nan_is_nan(name: str, dtype: str, op: str) -> None:
     shape, lengths, strides, padding, dilations = WINDOWS[name]
     pairs = [(n, n) for n in padding]

@@ -17,6 +17,8 @@ import msops
 from msops.errors import BackendError, BuildError
 from msops.ops import CustomRegOp, DataType
 
+pytestmark = pytest.mark.usefixtures("quick_builds")
+
 TYPES = "int, void **, int *, int64_t **, const char **, void *, void *"
 NAMED = "int, void **params, int *, int64_t **, const char **, void *, void *"
 BODY = "{ *static_cast<float *>(params[1]) = RESULT; return 0; }"
