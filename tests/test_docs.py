@@ -28,7 +28,7 @@ each_page = pytest.mark.parametrize(
 )
 # Each builds several libraries, compiles many programs or starts processes.
 SLOW_PAGES = {
-    *("aicpu.md", "cuda.md", "extension.md", "gradients.md", "jax_users.md"),
+    *("aicpu.md", "cuda.md", "extension.md", "gradients.md", "graph_operators.md", "jax_users.md"),
     *("kernel_interface.md", "opcheck.md", "porting.md", "sharding.md"),
 }
 each_page_in_time = pytest.mark.parametrize(

@@ -836,7 +836,7 @@ ORDERED = {"stateful": "ordered"}
 @pytest.mark.parametrize(
     ("threads", "options", "before", "results"),
     [
-        (1, {}, "", True),
+        pytest.param(1, {}, "", True, marks=pytest.mark.slow),
         (5, {}, "", True),
         pytest.param(40, {}, "", True, marks=pytest.mark.slow),
         (1, {}, AHEAD, True),
@@ -852,7 +852,7 @@ ORDERED = {"stateful": "ordered"}
         (1, ORDERED, "", False),
         (1, {"stateful": True}, LATER, False),
         (5, {"stateful": True}, "", False),
-        (40, ORDERED, "", False),
+        pytest.param(40, ORDERED, "", False, marks=pytest.mark.slow),
     ],
 )
 def test_many_calls_of_programs_whose_functions_call_jax_need_no_waiting(

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from quick_cases import one_in
 
 import msops
 
@@ -100,7 +101,7 @@ def run(script: str, folder: Path, *arguments: str, **settings: str) -> list[str
     return (done.stdout + done.stderr).splitlines()
 
 
-@pytest.mark.parametrize("way", CALLS)
+@pytest.mark.parametrize("way", one_in(2, CALLS))
 def test_an_error_in_a_script_is_short(way: str, tmp_path: Path) -> None:
     lines = run(KERNEL + CALLS[way], tmp_path)
     assert any("y[i] = x[i] / i" in line for line in lines)
@@ -147,7 +148,7 @@ def test_all_frames_are_shown_where_jax_shows_its_own(tmp_path: Path) -> None:
     assert [line for line in lines if "_custom/custom.py" in line]
 
 
-@pytest.mark.parametrize("way", CALLS)
+@pytest.mark.parametrize("way", one_in(2, CALLS, first=1))
 def test_an_error_in_a_notebook_is_short(way: str, tmp_path: Path) -> None:
     pytest.importorskip("IPython", reason="pip install .[notebook]")
     lines = run(NOTEBOOK, tmp_path, KERNEL, CALLS[way])
