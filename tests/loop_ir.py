@@ -196,7 +196,7 @@ from msops._loops.to_jax.printing import build
 from msops._loops.to_jax.raising.describe import describe, steps_text
 from msops._loops.to_jax.raising.patterns import raise_kernel
 from msops._loops.to_jax.raising.steps import Contract, Convolve, Loop, Step
-from msops._toolchain.generated import FLAGS, build_generated, gcc_flags
+from msops._toolchain.generated import FLAGS, GCC_FLAGS, build_generated
 from msops._toolchain.nvrtc import find_compiler
 
 __all__ = [
@@ -210,6 +210,7 @@ __all__ = [
     "FROM_F16",
     "FUNCTIONS",
     "FUNCTION_TYPES",
+    "GCC_FLAGS",
     "GRADIENT_RULES",
     "HYBRID_COMPARISONS",
     "HYBRID_OPERATORS",
@@ -321,7 +322,6 @@ __all__ = [
     "fusing",
     "gather_from_neighbours",
     "gather_windows",
-    "gcc_flags",
     "interchange_updates",
     "interpret",
     "is_float",

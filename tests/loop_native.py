@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 from loop_ir import (
     FLAGS,
+    GCC_FLAGS,
     PASSES_COMMON,
     PASSES_TO_C,
     Buffer,
@@ -22,7 +23,6 @@ from loop_ir import (
     c_source,
     facts_of,
     find_unwritten,
-    gcc_flags,
     mark_loops,
     with_borders,
 )
@@ -109,7 +109,7 @@ def build_together(
         "-o",
         f"{name}.so",
         *FLAGS,
-        *gcc_flags(),
+        *GCC_FLAGS,
         *flags,
         # With its vectors, which no process has by itself.
         "-lm",

@@ -2154,60 +2154,16 @@ VECTORS = """kernel vectors(a: float32[40], t: int32[40]) -> (b, s) {
 }"""
 
 
-def test_innermost_loops_are_marked_with_how_c_says_that_they_are_vectors() -> None:
+def test_innermost_loops_are_marked_for_vectors() -> None:
     text = kernel_text(arranged(mark_vectors, parse_kernel(VECTORS)))
     # A histogram beside a total may meet.
     assert re.findall(r"(\w+) in .* @vector\((\w+)\)", text) == [
-        ("i", "ivdep"),
-        ("few", "simd"),
+        ("i", "lanes"),
+        ("few", "lanes"),
         ("j", "lanes"),
         ("k", "lanes"),
         ("n", "lanes"),
     ]
-
-
-@pytest.mark.parametrize(
-    ("body", "is_marked"),
-    [
-        ("m[i, 0] = 2.0:float32 x[i] = m[i, k] m[i, 1] = 3.0:float32", False),
-        ("m[i, 3] = m[i, n[i]] m[i, 4] = 3.0:float32", False),
-        ("m[i, 3] = 2.0:float32 x[i] = m[i, k] m[i, 4] = 3.0:float32", True),
-        ("x[i] = (m[i, 0] + m[i, k]) + m[i, 1]", True),
-        ("m[i, n[0]] = m[i, k] + 1.0:float32", True),
-        ("w[0, i] = 2.0:float32 x[i] = w[k, i] w[1, i] = 3.0:float32", True),
-        ("m[i, k] = m[i, k] + m[i, l] m[i, l] = m[i, 4]", True),
-    ],
-    ids=[
-        "one of them", "of data", "another", "only read", "alone", "rows in memory",
-        "another by the bounds of loops",
-    ],
-)  # fmt: skip
-def test_loops_with_an_element_that_may_be_one_of_several_neighbours_are_not_marked(
-    body: str, is_marked: bool
-) -> None:
-    kernel = parse_kernel(f"""kernel f(
-      m: float32[64, 5], w: float32[5, 64], x: float32[64], n: int32[64]
-    ) -> (m, w, x) {{
-      serial k in 0 .. 3 {{ serial l in (k + 1) .. 4 {{
-        parallel i in 0 .. 64 {{ {body} }}
-      }} }}
-    }}""")
-    assert ("@vector" in kernel_text(mark_vectors(kernel))) == is_marked
-
-
-@pytest.mark.parametrize(
-    ("mark", "pragmas"),
-    [("", []), (" @vector(ivdep)", ["GCC ivdep"]), (" @vector(simd)", ["omp simd"])],
-)
-def test_c_says_of_a_loop_what_its_mark_says(mark: str, pragmas: list[str]) -> None:
-    # No vectors are printed of elements that are stored apart.
-    text = f"""kernel k(a: float32[40]) -> (b) {{
-  buffer b: float32[400]
-  parallel i in 0 .. 40{mark} {{
-    b[i * 9] = a[i]
-  }}
-}}"""
-    assert re.findall("#pragma (.*)", c_source(parse_kernel(text)).text) == pragmas
 
 
 def test_no_compiler_chooses_the_order_of_a_sum() -> None:
@@ -2215,22 +2171,6 @@ def test_no_compiler_chooses_the_order_of_a_sum() -> None:
     text = c_source(mark_vectors(parse_kernel(VECTORS))).text
     assert "ms_all_add_f32" in text
     assert "reduction(" not in text
-
-
-def test_a_sum_that_stays_a_loop_has_no_mark_that_lets_a_compiler_choose_its_order() -> None:
-    text = """kernel k(a: float32[400]) -> (b, s) {
-  buffer b: float32[400]
-  buffer s: float32[1]
-  local sum: float32[] {
-    sum[] = 0.0:float32
-    reduction i in 0 .. 40 @vector(lanes) {
-      sum[] = sum[] + a[i * 9]
-      b[i * 9] = b[i * 9] + a[i * 9]
-    }
-    s[0] = sum[]
-  }
-}"""
-    assert re.findall("#pragma (.*)", c_source(parse_kernel(text)).text) == ["GCC ivdep"]
 
 
 # Rows of a sparse matrix, `first[i] .. first[i + 1]` of its elements.

@@ -26,6 +26,7 @@ from loop_corpus import CORPUS, specialised
 from loop_idioms import idioms
 from loop_ir import (
     FLAGS,
+    GCC_FLAGS,
     LIBRARY,
     CSource,
     Kernel,
@@ -33,7 +34,6 @@ from loop_ir import (
     adjoint,
     analyse,
     as_dtype,
-    gcc_flags,
     is_float,
     kernel_text,
     read_kernel,
@@ -89,7 +89,7 @@ def knows_float16(compiler: str) -> bool:
 
 def check_compiler(folder: Path, compiler: str, programs: Sequence[Program]) -> int:
     """Compares programs with themselves at -O0; returns the number of those that were compared."""
-    shipped_flags = ("-O3", *FLAGS, *(() if "clang" in compiler else gcc_flags()))
+    shipped_flags = ("-O3", *FLAGS, *(() if "clang" in compiler else GCC_FLAGS))
     made = [(p, *shipped(p.kernel, n)) for n, p in enumerate(programs)]
     if not knows_float16(compiler):
         made = [each for each in made if "_Float16" not in each[2].text]

@@ -94,25 +94,6 @@ def test_cheap_terms_of_several_sums_are_choices(dtype: str) -> None:
     assert f"count[] = count[] - (({condition}) ? {number(1)} : {number(0)})" in lines
 
 
-@pytest.mark.parametrize(
-    ("dtype", "sign", "kind", "is_narrow"),
-    [
-        ("float32", "!=", "reduction", True),
-        ("float32", ">", "reduction", False),
-        ("float32", "!=", "serial", False),
-        ("float64", "!=", "reduction", False),
-    ],
-)
-def test_positions_are_compared_in_as_many_bits_as_the_elements_have(
-    dtype: str, sign: str, kind: str, is_narrow: bool
-) -> None:
-    condition = f"(q[] > 0.0:{dtype}) && (((b * 7) % 5) {sign} i)"
-    update = "sum[] = (sum[] * q[]) + w[b]" if kind == "serial" else "sum[] = sum[] + (q[] * w[b])"
-    parts = {"dtype": dtype, "half": f"1.0:{dtype}", "update": update, "kind": kind}
-    text = shipped(near(**{**parts, "condition": condition}), 0)[1].text
-    assert (f"{sign} (int32_t)i" in text, f"{sign} i" in text) == (is_narrow, not is_narrow)
-
-
 DIVISIONS = "((q[] / w[b]) / ((q[] + 3.0:float64) / (w[b] + 5.0:float64)))"
 
 

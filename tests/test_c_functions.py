@@ -9,7 +9,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from loop_ir import FLAGS, gcc_flags, parse_kernel
+from loop_ir import FLAGS, GCC_FLAGS, parse_kernel
 from loop_native import prepared, printed
 
 from msops._base import processor
@@ -31,7 +31,7 @@ def called(folder: Path, text: str) -> set[str]:
     """Returns the functions that the code of a kernel calls, as gcc makes it."""
     source = folder / "kernel.cc"
     source.write_text(printed(prepared(parse_kernel(text))).text)
-    command = ["g++", "-O3", *FLAGS, *gcc_flags(), "-S", "-fPIC", "-o", "-", str(source)]
+    command = ["g++", "-O3", *FLAGS, *GCC_FLAGS, "-S", "-fPIC", "-o", "-", str(source)]
     assembly = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     return set(re.findall(r"(?:call|jmp)\s+(\w+)", assembly))
 

@@ -1,10 +1,9 @@
-"""Neighbours loaded under conditions: gcc 11 and 12 use the mask of one vector for several."""
+"""Neighbours loaded under conditions: vectors of gcc 11 and 12 use one mask for several."""
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from loop_ir import c_source, parse_kernel
 
 import msops
 from msops.lang import output_tensor
@@ -82,18 +81,17 @@ def counted_rows(a, m):
 
 
 @pytest.mark.parametrize("rows", [5, 17, 64])
-def test_rows_beside_a_long_loop_need_no_care_of_the_compiler(rows):
+def test_rows_beside_a_long_loop(rows):
     random = np.random.default_rng(0)
     a, m = (random.integers(1 - n, 100, (rows, 40)).astype("int32") for n in (0, 100))
     op = native(rows_beside_a_long_loop)
     y, totals = op(jnp.asarray(a), jnp.asarray(m))
     np.testing.assert_array_equal(y, np.where(m[:, :3] > 0, a[:, :3], 0))
     np.testing.assert_array_equal(totals, a.sum(1))
-    assert not _is_without_masks(op, a, m)
 
 
 @pytest.mark.parametrize("rows", [5, 17, 64])
-def test_a_recurrence_needs_no_care_of_the_compiler(rows):
+def test_rows_with_a_recurrence(rows):
     random = np.random.default_rng(0)
     a = random.integers(1, 100, (rows, 3)).cumsum(0).astype("int32")
     m = random.integers(-1, 2, (rows, 3)).astype("int32")
@@ -101,11 +99,10 @@ def test_a_recurrence_needs_no_care_of_the_compiler(rows):
     expected = np.where(m > 0, a, 0).reshape(-1)
     before = np.maximum.accumulate(np.concatenate([[0], expected[:-1]])).reshape(a.shape)
     np.testing.assert_array_equal(op(jnp.asarray(a), jnp.asarray(m)), np.where(m > 0, before, 0))
-    assert not _is_without_masks(op, a, m)
 
 
 @pytest.mark.parametrize("rows", [5, 17, 64])
-def test_a_counter_is_no_recurrence(rows):
+def test_rows_with_a_counter(rows):
     random = np.random.default_rng(0)
     a, m = (random.integers(1 - n, 100, (rows, 3)).astype("int32") for n in (0, 100))
     op = native(counted_rows)
@@ -113,34 +110,6 @@ def test_a_counter_is_no_recurrence(rows):
     np.testing.assert_array_equal(
         op(jnp.asarray(a), jnp.asarray(m)), np.where(m > 0, a + counts, 0)
     )
-    assert _is_without_masks(op, a, m)
-
-
-def _is_without_masks(op, *inputs):
-    return "no-tree-loop-if-convert" in op.lower_text(*map(jnp.asarray, inputs), stage="c")
-
-
-CHOSEN = """kernel chosen(x: float32[9, 3], m: float32[9]) -> (y) {{
-  buffer y: float32[9]
-  parallel i in 0 .. 9 {{
-    reduction j in 0 .. 3 {{
-      y[i] = y[i] + ({condition} ? x[i, j] : 0.0:float32)
-    }}
-  }}
-}}"""
-
-
-@pytest.mark.parametrize(
-    ("condition", "is_guarded"),
-    [
-        ("(m[i] > 0.0:float32)", True),
-        ("(x[i, j] == m[i])", False),  # loaded anyway
-        ("((m[i] > 0.0:float32) && (x[i, j] == m[i]))", True),
-    ],
-)
-def test_only_loads_that_a_condition_guards_cost_the_vectors(condition, is_guarded):
-    text = c_source(parse_kernel(CHOSEN.format(condition=condition))).text
-    assert ('optimize ("no-tree-loop-if-convert")' in text) == is_guarded
 
 
 def largest(x):

@@ -26,6 +26,34 @@ PARTS = {
     "far": "parallel i in 0 .. {n} {{ c[9 * i] = a[9 * i] + b[7 * i] }}",
     "pairs": "parallel i in 0 .. {n} {{ c[i] = (a[2 * i] * b[(2 * i) + 1]) - a[(2 * i) + 1] }}",
     "triples": "parallel i in 0 .. {n} {{ c[i] = (a[5 + (3 * i)] + a[3 * i]) - a[(3 * i) + 2] }}",
+    "in turn": """parallel i in 0 .. {n} {{
+      c[(3 * i) + 1] = a[i]
+      d[i] = c[3 * i]
+      c[3 * i] = b[i] - c[(3 * i) + 1]
+      c[(3 * i) + 2] = c[3 * i] + b[i]
+    }}""",
+    "not in turn": """parallel i in 0 .. {n} {{
+      c[2 * i] = a[i] + b[i]
+      d[i] = c[(2 * i) + at[4]]
+      c[(2 * i) + 1] = a[i]
+    }}""",
+    "twice in turn": """parallel i in 0 .. {n} {{
+      c[2 * i] = a[i] + b[i]
+      c[(2 * i) + 1] = b[i]
+      c[2 * i] = c[2 * i] - c[(2 * i) + 1]
+      if (b[i] > {one}) {{ c[(2 * i) + 1] = a[i] }}
+    }}""",
+    "exchanged": """parallel i in 0 .. {n} {{
+      local p: {dtype}[] {{ local q: {dtype}[] {{
+        p[] = a[i]
+        q[] = b[i]
+        if (q[] < p[]) {{ local t: {dtype}[] {{ t[] = p[] p[] = q[] q[] = t[] }} }}
+        if (p[] > {one}) {{ p[] = {one} }} else {{ if (q[] > p[]) {{ q[] = p[] }} }}
+        if (i > 2) {{ if (p[] > q[]) {{ local u: {dtype}[] {{ u[] = q[] q[] = p[] p[] = u[] }} }} }}
+        c[i] = p[]
+        d[i] = q[]
+      }} }}
+    }}""",
     "pairs back": "parallel i in 0 .. {n} {{ c[i] = a[299 - (2 * i)] - a[298 - (2 * i)] }}",
     "kept": """parallel i in 0 .. {n} {{
       c[i] = c[i] + a[i]
@@ -81,6 +109,8 @@ FLOATS = {
     "root": "parallel i in 0 .. {n} {{ c[i] = pow(a[i] * a[i], 0.5:{dtype}) + b[i] }}",
     "cube": "parallel i in 0 .. {n} {{ c[i] = pow(a[i], 3.0:{dtype}) - b[i] }}",
     "reciprocal": "parallel i in 0 .. {n} {{ c[i] = pow(a[i], -1.0:{dtype}) - b[i] }}",
+    "powers": "parallel i in 0 .. {n} {{ c[i] = floor(pow(abs(a[i]) + {one}, b[i])) }}",
+    "remainders": "parallel i in 0 .. {n} {{ c[i] = (a[i] // b[i]) - (a[i] % b[i]) }}",
     "signs": "parallel i in 0 .. {n} {{ c[i] = sign(a[i] - b[i]) + abs(b[i]) }}",
     "tests": """parallel i in 0 .. {n} {{
       c[i] = ((isnan(a[i]) || isinf(a[i])) || !(isfinite(b[i]))) ? b[i] : sign(a[i])
@@ -92,6 +122,10 @@ INTEGERS = {
     "bits": "parallel i in 0 .. {n} {{ c[i] = (a[i] & b[i]) ^ ((a[i] | b[i]) << (b[i] & {one})) }}",
     "shift": "parallel i in 0 .. {n} {{ c[i] = (a[i] >> b[i]) + (a[i] << b[i]) }}",
     "divided": "parallel i in 0 .. {n} {{ c[i] = (a[i] // b[i]) + (a[i] % b[i]) }}",
+    "divided by numbers": """parallel i in 0 .. {n} {{
+      c[i] = ((a[i] // 7:{dtype}) * 3:{dtype}) ^ (a[i] % 7:{dtype})
+      d[i] = (a[i] // 4:{dtype}) - (a[i] % 8:{dtype})
+    }}""",
     "all bits": "reduction i in 0 .. {n} {{ c[0] = c[0] | a[i] }}",
     "odd bits": "reduction i in 0 .. {n} {{ c[0] = c[0] ^ a[i] }}",
 }

@@ -834,13 +834,6 @@ def test_a_power_that_is_a_product_root_or_quotient_is_quick(quick: str, others:
     assert 4 * native(quick) < native(others)
 
 
-def test_an_element_that_an_earlier_iteration_might_write_costs_native_code_its_vectors() -> None:
-    ahead = CHECKERED.replace("y[i, j - 1]", "y[i, j + 1]")
-    # Measured with one thread: 156 and 36 us.
-    behind, others = (compiled(text, 400).stages.estimates.native for text in (CHECKERED, ahead))
-    assert behind > 2 * others
-
-
 def test_elements_farther_than_a_loop_is_long_cost_native_code_no_vectors() -> None:
     # Measured: a circuit of 16 stages takes 0.14 and 3.0 ms.
     estimates = compiled(HALVES, 1 << 17).stages.estimates

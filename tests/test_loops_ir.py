@@ -69,7 +69,7 @@ EXAMPLE = """kernel example(a: float32[4, 8], idx: int64[4]) -> (s, a) {
         }
       }
     }
-    parallel empty in 0 .. 0 @threads(16) @vector(ivdep) {
+    parallel empty in 0 .. 0 @threads(16) @vector(lanes) {
     }
     local u: int8[5000] @workspace {
       parallel point in 0 .. 5000 @grid {
@@ -417,7 +417,7 @@ FAULTS: dict[str, list[Kernel]] = {
     "a loop's kind is a known one": [kernel(loop(kind="fast"))],
     "a loop's hint is a known one": [kernel(loop(hint="fast"))],
     "a loop's vector is a known one": [kernel(loop(vector="fast"))],
-    "a loop in vectors is an innermost one": [kernel(loop(body=(loop("j"),), vector="simd"))],
+    "a loop in vectors is an innermost one": [kernel(loop(body=(loop("j"),), vector="lanes"))],
     "a loop of a grid is parallel": [kernel(loop(in_grid=True))],
     "the condition of an if is a bool": [with_condition(ZERO)],
     "a local's storage is a known one": [

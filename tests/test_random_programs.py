@@ -84,8 +84,11 @@ def read(numbers: Sequence[int], is_smooth: bool = False) -> list[Read]:
         except Exception as error:
             error.add_note(f"program({number}, {is_smooth})\n{made.text}")
             raise
-        found.append(Read(made, arrays, kernel, Stages(kernel, "Custom 'k'")))
-    assert len(found) > 0.9 * len(numbers)
+        stages = Stages(kernel, "Custom 'k'")
+        # What a promise says of data may not hold.
+        if not any("as its author promises" in line for line in stages.analysis.explanation):
+            found.append(Read(made, arrays, kernel, stages))
+    assert len(found) > 0.75 * len(numbers)
     return found
 
 

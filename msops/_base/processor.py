@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import functools
 import re
-from pathlib import Path
 
 LEAST_VECTOR_BYTES = 16
 """Bytes of the vector registers that every processor has."""
 LEAST_GATHERED_BYTES = 4
 """Bytes of the smallest elements for which `has_gathers` holds."""
-
-_SLOW_GATHERS = Path("/sys/devices/system/cpu/vulnerabilities/gather_data_sampling")
 
 
 @functools.cache
@@ -42,19 +39,3 @@ def has_gathers() -> bool:
 def has_mask_registers() -> bool:
     """Returns whether any instruction on vectors can leave lanes out: AVX-512."""
     return vector_bytes() >= 64
-
-
-@functools.cache
-def has_quick_gathers() -> bool:
-    """Returns whether an instruction that gathers a vector beats loads one by one.
-
-    So it is on Intel's processors with AVX-512 from Sapphire Rapids on. Those before leak what they
-    gather, and the fix in their microcode makes them wait; Linux lists which.
-    """
-    words = processor_description().split()
-    if "GenuineIntel" not in words or "avx512f" not in words:
-        return False
-    try:
-        return _SLOW_GATHERS.read_text().strip() == "Not affected"
-    except OSError:
-        return False

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 
-from msops._base import processor
 from msops._base.building import Build
 from msops._toolchain.builder import build_recorded
 from msops._toolchain.compilers import find_compiler
@@ -27,11 +26,10 @@ FLAGS = (
     # as long without the first, mandelbrot 1.24 without the second.
     "-fno-math-errno",
     "-fno-trapping-math",
-    # gcc's vectoriser makes a power of 1/2 a square root, which -inf has none of.
-    "-fno-builtin-pow",
-    "-fno-builtin-powf",
-    # Without it triangular_solve takes 4.6 times as long, a sparse product 1.8.
-    "-fopenmp-simd",
+    # Vectors are printed as such. Those that a compiler makes of loops are no quicker, additions
+    # have an order of their own in them, and gcc 11 and 12 load and store some elements wrongly.
+    "-fno-tree-vectorize",
+    "-fno-tree-slp-vectorize",
     # The assembler reads while the compiler writes.
     "-pipe",
     # It gets what it calls, and not the C library: a process has that, and of what gcc calls by
@@ -41,11 +39,15 @@ FLAGS = (
     "-lgcc",
 )
 
-_GCC_FLAGS = (
+GCC_FLAGS = (
     # A jump past a comparison whose outcome is known splits a chain of choices into paths: a vector
     # of max(min(x, 6), 0) takes three times the instructions, and some chains stay scalar. max_pool
     # and mandelbrot take 4 times as long without it, a median filter 1.4.
     "-fno-thread-jumps",
+    # No loop is long enough for its vectors. Had it none at all, gcc would hand elements from one
+    # iteration to the next: edit_distance takes 1.2.
+    "-ftree-loop-vectorize",
+    "--param=min-vect-loop-bound=30000000",
     # The next four run before gcc's vectoriser or beside it, and leave it loops that it cannot
     # take; `to_c` does for itself what they are for.
     # It drops what a pragma said of an inner loop: a layer norm takes 5 times as long without it.
@@ -55,9 +57,6 @@ _GCC_FLAGS = (
     # It hands elements from one iteration to the next: the gradient of deriche takes 4 to 10 times
     # as long without it, those of a median filter and thomas 1.3 and 1.25, of seidel 0.7.
     "-fno-tree-partial-pre",
-    # It packs the few scalars of a recurrence into a vector, whose parts then wait for each other:
-    # nussinov takes 2.6, harris 1.1.
-    "-fno-tree-slp-vectorize",
     # It follows single bits through all loops, for 1.03 of gcc's time and no quicker code.
     "-fno-tree-bit-ccp",
     # It orders instructions anew, as processors do by themselves. gcc takes 0.97 without it, 42
@@ -69,24 +68,7 @@ _GCC_FLAGS = (
 Times are those of a kernel without the flag by its time with all, gcc 12.2, AVX-512, one thread.
 """
 
-_GATHERING_FLAGS = (
-    # A gcc older than the processor does without gathers. One that knows it has vectors of half the
-    # width, for the sake of programs with few vectors: loops then take 1.1 times as long.
-    "-mtune=generic",
-    "-mtune-ctrl=use_gather",
-    "-mprefer-vector-width=512",
-)
-"""What gcc also gets for a processor with quick gathers.
-
-Sums over sparse rows take 0.6 to 0.75 of the time, tables that data index 0.2 to 0.8.
-"""
-
 _memos: dict[tuple[object, ...], Library] = {}
-
-
-def gcc_flags() -> tuple[str, ...]:
-    """Returns the flags that gcc gets beside those of every compiler, for this processor."""
-    return (*_GCC_FLAGS, *_GATHERING_FLAGS) if processor.has_quick_gathers() else _GCC_FLAGS
 
 
 @retried
@@ -109,7 +91,7 @@ def build_generated(text: str, name: str, who: str, libraries: tuple[str, ...] =
     source = store_source(text, f"{name}.cc", who)
     with kept(source, who):
         is_gcc = find_compiler(CXX, FLAGS, source, who).is_gcc
-        flags = (*FLAGS, *gcc_flags()) if is_gcc else FLAGS
+        flags = (*FLAGS, *GCC_FLAGS) if is_gcc else FLAGS
         built, content, _, _ = build_recorded(
             source, Build(flags=flags, libraries=libraries), (), who
         )

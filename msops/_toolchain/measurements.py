@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from msops._toolchain.compilers import processor_identity
-from msops._toolchain.generated import FLAGS, gcc_flags
+from msops._toolchain.generated import FLAGS, GCC_FLAGS
 from msops._toolchain.store import ObjectStore, open_store
 from msops.errors import BuildError
 
@@ -48,6 +48,6 @@ def record_measurement(subject: str, seconds: Mapping[str, float], who: str) -> 
 
 def _path(store: ObjectStore, subject: str) -> Path:
     machine = (processor_identity(FLAGS), str(os.cpu_count()))
-    whole = "\0".join((*machine, *FLAGS, *gcc_flags(), subject))
+    whole = "\0".join((*machine, *FLAGS, *GCC_FLAGS, subject))
     key = hashlib.sha256(whole.encode()).hexdigest()
     return store.root / "measurements" / key[:2] / f"{key}.json"

@@ -161,7 +161,7 @@ Expr: TypeAlias = Const | Var | Load | Unary | Binary | FunctionCall | Cast | Se
 
 LoopKind: TypeAlias = Literal["serial", "parallel", "reduction"]
 LoopHint: TypeAlias = Literal["", "serial", "parallel", "vectorize", "reduce", "unroll"]
-VectorForm: TypeAlias = Literal["", "ivdep", "simd", "lanes", "registers"]
+VectorForm: TypeAlias = Literal["", "lanes", "registers"]
 LocalStorage: TypeAlias = Literal["", "workspace", "register"]
 
 

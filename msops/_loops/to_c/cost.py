@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -23,7 +22,6 @@ from msops._loops.analysis.costs import (
     MEASURED_VECTOR_BYTES,
     arithmetic,
     estimated_trips,
-    fixed_trips,
     width_in_float32s,
 )
 from msops._loops.ir.functions import FUNCTIONS
@@ -49,19 +47,15 @@ from msops._loops.ir.walk import (
     accesses_in,
     bodies,
     buffers_of,
-    expressions,
     is_innermost,
     loads,
-    loads_in,
     operands,
-    own_expressions,
     statements,
     stored_in,
     variables,
 )
-from msops._loops.to_c.facts.reordering import PEELED_TRIPS
 from msops._loops.to_c.facts.strides import stride
-from msops._loops.to_c.lanes.vectors import may_run_in_vectors, seems_carried
+from msops._loops.to_c.lanes.vectors import may_run_in_vectors
 from msops._loops.to_c.text.values import POWERS
 
 SECONDS_PER_OPERATION = 7e-12
@@ -134,8 +128,6 @@ class _Vector:
     @functools.cached_property
     def operation(self) -> float:
         """Seconds of one operation on 4 bytes."""
-        if _picks_in_branches(self.loop):
-            return SECONDS_PER_OVERLAPPED
         width = processor.vector_bytes() if self.is_in_registers else MEASURED_VECTOR_BYTES
         return SECONDS_PER_OPERATION * MEASURED_VECTOR_BYTES / width
 
@@ -335,8 +327,7 @@ class _SharedCosts(NativeCosts):
         is_left = loop.kind == "reduction" and not loop.vector
         stores = (stmt for stmt in statements(loop.body) if isinstance(stmt, Store))
         is_scalar = is_left and any(is_float(store.value.dtype) for store in stores)
-        may_run = super()._runs_in_vectors(loop) or _is_innermost_once_unrolled(loop)
-        return may_run and not is_scalar and not seems_carried(loop)
+        return super()._runs_in_vectors(loop) and not is_scalar
 
     def loop(self, loop: For, scope: Scope) -> float:
         seconds = super().loop(loop, scope)
@@ -373,42 +364,6 @@ def _own(expr: Expr, vector: _Vector | None, scalar: float) -> float:
 def is_quick_power(exponent: Expr) -> bool:
     """Returns whether a power of floats is printed as a root, a product or a quotient."""
     return isinstance(exponent, Const) and exponent.value in POWERS
-
-
-def _is_innermost_once_unrolled(loop: For) -> bool:
-    """Returns whether a compiler unrolls all loops inside of a parallel loop, as they are short.
-
-    It does so before it looks for vectors. Those that are to run in vectors themselves stay, and
-    branches inside of unrolled loops keep the loop around from vectors.
-    """
-    inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
-    has_branches = any(isinstance(stmt, If) for stmt in statements(loop.body))
-    if loop.kind != "parallel" or has_branches or any(part.vector for part in inner):
-        return False
-    return _unrolled_size(loop.body) <= _UNROLLED_SIZE
-
-
-def _unrolled_size(body: Sequence[Stmt]) -> float:
-    """Returns how many operations, loads and stores statements have with their loops unrolled."""
-    total = 0.0
-    for stmt in body:
-        trips = fixed_trips(stmt) if isinstance(stmt, For) else 1
-        if trips is None or trips > PEELED_TRIPS:
-            return math.inf
-        parts = [part for expr in own_expressions(stmt) for part in expressions(expr)]
-        own = sum(not isinstance(part, Const | Var) for part in parts) + isinstance(stmt, Store)
-        total += trips * (own + sum(map(_unrolled_size, bodies(stmt))))
-    return total
-
-
-def _picks_in_branches(loop: For) -> bool:
-    """Returns whether only some iterations read elements at indices that are data.
-
-    Compilers do not gather elements under a mask: such a loop is left without vectors.
-    """
-    branches = (stmt for stmt in statements(loop.body) if isinstance(stmt, If))
-    picked = (load for stmt in branches for body in bodies(stmt) for load in loads_in(body))
-    return any(loads(index) for load in picked for index in load.indices)
 
 
 def _scalar(loop: For) -> float:

@@ -4,7 +4,6 @@ apart.py       elements that are surely not the same
 blocks.py      loops over blocks and groups of iterations
 bodies.py      bodies of loops without their locals
 moving.py      indices that move evenly with a loop
-reordering.py  loops whose accesses gcc would put in another order
 rows.py        rows that a loop reads, positions that it writes
 skewing.py     rows that run side by side with a lag
 strides.py     distances in memory between the elements that a loop touches

@@ -1,32 +1,23 @@
-"""Innermost loops that run in vectors are marked with the way to ask a compiler for them.
+"""Innermost loops that run in vectors are marked for the printer.
 
-    parallel i in 0 .. 4096 {           parallel i in 0 .. 4096 @vector(ivdep) {
+    parallel i in 0 .. 4096 {           parallel i in 0 .. 4096 @vector(lanes) {
       b[i] = a[i]                 ->      b[i] = a[i]
     }                                   }
-    reduction i in 0 .. 4096 {          reduction i in 0 .. 4096 @vector(lanes) {
-      sum[] = sum[] + a[i]        ->      sum[] = sum[] + a[i]
-    }                                   }
 
-`ivdep` is `#pragma GCC ivdep`: no iteration depends on another. `simd` is `#pragma omp simd`, which
-also keeps a compiler from unrolling a short loop instead. `lanes` is a loop over groups of
-iterations: the order of additions must not be the compiler's. All are printed as statements on
-vectors (`printing.lane_code`); a compiler is asked for what that leaves. Sums of few elements that
-are no neighbours have no mark.
+All are printed as statements on vectors (`printing.lane_code`), but for those of few iterations.
+Sums of few elements that are no neighbours have no mark.
 """
 
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Collection, Mapping
 
-from msops._loops.analysis.affine import affine
-from msops._loops.analysis.costs import estimated_trips, fixed_trips, nested_trips
+from msops._loops.analysis.costs import estimated_trips, nested_trips
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Stmt, Store, VectorForm, Within
 from msops._loops.ir.walk import (
     Scope,
-    accesses_in,
     buffers_of,
     declared_in,
     has_bounds_of_data,
@@ -40,15 +31,15 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.to_c.clean.reductions import fixed_updates
-from msops._loops.to_c.facts.reordering import PEELED_TRIPS, gcc_confuses_elements
 from msops._loops.to_c.facts.strides import is_of_its_own, step, stride
+from msops._loops.to_c.facts.work import MOST_EFFORT, work
 
 _FEW_TRIPS = 8
 _FEW_TRIPS_OF_DATA = 3
 """Estimated terms of a sum whose length is data: in vectors, sums of 2 take twice as long."""
 _FEW_PICKED = 16
-"""Most terms of a sum that are added one by one if they are no neighbours in memory. 8 lookups in a
-table took 1.4 ns, and 11 ns as a vector."""
+"""Most terms of a sum that are added one by one if they are no neighbours in memory, and little is
+computed for each. 8 lookups in a table took 1.4 ns, and 11 ns as a vector."""
 
 
 def mark_vectors(kernel: Kernel) -> Kernel:
@@ -61,9 +52,7 @@ def mark_vectors(kernel: Kernel) -> Kernel:
     def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         if loop.vector or not may_run_in_vectors(loop):
             return None
-        if gcc_confuses_elements(loop, scope, buffers()):
-            return None
-        form: VectorForm = "simd" if _is_peeled(loop) else "ivdep"
+        form: VectorForm = "lanes"
         if loop.kind == "reduction":
             scalars = {name for name in scope.depths if not scope.buffers[name].shape}
             form = form_of_reduction(loop, scope, buffers(), scalars)
@@ -75,44 +64,6 @@ def mark_vectors(kernel: Kernel) -> Kernel:
 def may_run_in_vectors(loop: For) -> bool:
     """Returns whether a loop is innermost, and its iterations may run in any order."""
     return loop.kind != "serial" and is_innermost(loop)
-
-
-def seems_carried(loop: For) -> bool:
-    """Returns whether a loop reads what a compiler takes for the result of an earlier iteration.
-
-    The pragma of a parallel loop is for where a compiler cannot tell. It can tell which iteration
-    writes the element before this one, but not that only every second iteration does, and leaves
-    the loop without vectors.
-    """
-    accesses = accesses_in(loop.body)
-    stores = [access for access in accesses if isinstance(access, Store)]
-    read = [access for access in accesses if isinstance(access, Load) and access.indices]
-    return any(
-        _is_behind(load, store, loop)
-        for store in stores
-        for load in read
-        if load.buffer == store.buffer
-    )
-
-
-def _is_behind(load: Load, store: Store, loop: For) -> bool:
-    """Returns whether a load reads what an earlier iteration writes, if that does write."""
-    *outer, last = store.indices
-    *outer_of_load, last_of_load = load.indices
-    own, read = affine(last, {loop.var}), affine(last_of_load, {loop.var})
-    if outer != outer_of_load or own is None or read is None or not own.along:
-        return False
-    distance, step = own - read, own.along[0][1]
-    if distance.terms or distance.constant % step:
-        return False
-    trips = fixed_trips(loop)
-    return 0 < distance.constant // step < (math.inf if trips is None else trips)
-
-
-def _is_peeled(loop: For) -> bool:
-    """Returns whether a compiler would unroll a loop completely before it looks for vectors."""
-    trips = fixed_trips(loop)
-    return trips is not None and trips <= PEELED_TRIPS
 
 
 def form_of_reduction(
@@ -131,13 +82,14 @@ def form_of_reduction(
     }
     is_of_data = has_bounds_of_data(loop)
     trips = estimated_trips(loop, scope) if is_of_data else nested_trips(loop, scope)
-    fewest = _FEW_TRIPS_OF_DATA if is_of_data else _FEW_TRIPS
+    is_light = work(statements(loop.body)) <= MOST_EFFORT
+    fewest = _FEW_TRIPS_OF_DATA if is_of_data else _FEW_TRIPS if is_light else _FEW_TRIPS // 2
     if trips < fewest or not sums.keys() <= set(scalars):
         return ""
     if is_of_data and not _may_gather(loop, scope, buffers):
         return ""
-    is_picked = not is_of_data and trips <= _FEW_PICKED and _picks(loop, buffers)
-    if is_picked or _meet(loop, set(sums)):
+    is_short = is_light and not is_of_data and trips <= _FEW_PICKED
+    if (is_short and _picks(loop, buffers)) or _meet(loop, set(sums)):
         return ""
     return "lanes" if sums else ""
 

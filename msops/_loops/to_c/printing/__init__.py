@@ -8,10 +8,9 @@ lane_statements.py  their statements
 lane_values.py   their expressions
 vector_types.py  the types of vectors; how vectors are made, moved and joined
 vector_functions.py  functions on vectors
-masked_rows.py   neighbours under conditions, which gcc loads wrongly in vectors
 thread_calls.py  calls that split a loop over threads
 dialect.py       C where it differs from CUDA C
-functions.py     mathematical functions that vectorise
+functions.py     mathematical functions of our own
 fused.py         products added to vectors in one rounding
 halves.py        float16
 library.py       declarations of the C library

@@ -28,7 +28,9 @@ from msops._loops.analysis.affine import affine
 from msops._loops.analysis.updates import Update
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
+    Binary,
     Cast,
+    Const,
     Expr,
     For,
     FunctionCall,
@@ -90,12 +92,8 @@ def in_vectors(
     if not lanes:
         return None
     helpers, names = dict(values.helpers), dict(values.names)
-    chooses_calls, has_extremes = values.chooses_calls, values.has_extremes_in_vectors
     try:
-        lines = _VectorLoop(loop, bounds, trips, values, updates, lanes, rest).lines()
-        # A compiler looks for no vectors here.
-        values.chooses_calls, values.has_extremes_in_vectors = chooses_calls, has_extremes
-        return lines
+        return _VectorLoop(loop, bounds, trips, values, updates, lanes, rest).lines()
     except UnprintableError:
         values.helpers.clear()
         values.helpers.update(helpers)
@@ -138,14 +136,31 @@ def _fewest_lanes(loop: For) -> int:
 def _widest(loop: For) -> int:
     """Returns the most bytes of a value that a loop computes."""
     parts = (part for stmt in statements(loop.body) for part in _computed(stmt))
-    return max((bytes_of(part.dtype) for part in parts), default=0)
+    return max(map(_bytes, parts), default=0)
+
+
+def _bytes(part: Expr) -> int:
+    """Returns the bytes in which a value is computed: a quotient of int32 is one of float64."""
+    return bytes_of("float64" if _is_quotient(part) else part.dtype)
+
+
+def _is_quotient(part: Expr) -> bool:
+    """Returns whether a value is a quotient or remainder of int32 by one that is no constant."""
+    match part:
+        case Binary(op="floordiv" | "mod", dtype="int32", right=right):
+            return not isinstance(right, Const)
+    return False
 
 
 def _computed(stmt: Stmt) -> list[Expr]:
     """Returns the values that a statement computes, outside of indices."""
     match stmt:
         case Store(value=whole) | If(condition=whole):
-            return [p for p in expressions(whole) if isinstance(p, Load | Cast) or p is whole]
+            return [
+                part
+                for part in expressions(whole)
+                if isinstance(part, Load | Cast) or part is whole or _is_quotient(part)
+            ]
     return []
 
 

@@ -12,24 +12,30 @@ a load waits until memory has it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from msops._loops.analysis.updates import Update, sum_of
-from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.ir.nodes import Binary, Expr, For, FunctionCall, If, Load, Local, Stmt, Store
+from msops._loops.ir.nodes import Binary, Expr, For, If, Load, Local, Stmt, Store
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import (
-    declared_in,
-    expressions,
-    loads,
-    loads_in,
-    own_expressions,
-    statements,
-    stored_in,
-)
-from msops._loops.to_c.printing.lane_values import LaneValues, UnprintableError
+from msops._loops.ir.walk import accesses_in, declared_in, loads, loads_in, statements
+from msops._loops.to_c.facts.work import work
+from msops._loops.to_c.printing.lane_values import MOST_STEP, LaneValues, UnprintableError
 from msops._loops.to_c.printing.vector_types import bytes_of
 from msops._loops.to_c.text import Values, bare, indented
-from msops._loops.to_c.text.syntax import ROUNDED
+from msops._loops.to_c.text.syntax import ROUNDED, computed
+
+
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """Stores whose elements take turns in memory.
+
+    Attributes:
+      stores: in the order of their elements.
+      vectors: what is stored, where that is known already.
+    """
+
+    stores: tuple[Store, ...]
+    vectors: dict[Store, str] = field(default_factory=dict)
 
 
 class LaneStatements:
@@ -48,14 +54,13 @@ class LaneStatements:
         self._own = declared_in(loop.body)
         self._updates = updates
         self._loaded = {(load.buffer, load.indices) for load in loads_in(loop.body)}
-        self._calls = any(
-            isinstance(part, FunctionCall) and not FUNCTIONS[part.function].is_instruction
-            for stmt in statements(loop.body)
-            for whole in own_expressions(stmt)
-            for part in expressions(whole)
-        )
+        self._computes = bool(work(statements(loop.body)))
         self._conditions_around: dict[str, int] = {}
         self._conditions = self._kept = 0
+        # By variable, a mark of its value; and the marks that the condition around compares.
+        self._marks: dict[str, object] = {}
+        self._order: tuple[object, object] | None = None
+        self._rows: dict[Store, _Row] = {}
 
     def lines(self) -> list[str]:
         """Returns the lines."""
@@ -63,6 +68,7 @@ class LaneStatements:
 
     def _block(self, body: tuple[Stmt, ...]) -> list[str]:
         before, lines = dict(self.lanes.stored), []
+        self._rows |= self._rows_in(body)
         for number, stmt in enumerate(body):
             lines += self._statement(stmt, body[number + 1 :])
         after = self.lanes.stored
@@ -82,6 +88,7 @@ class LaneStatements:
             case Local(buffer=buffer) if not buffer.shape:
                 self._values.declare(buffer)
                 self._conditions_around[buffer.name] = self.lanes.conditions
+                self._marks.pop(buffer.name, None)
                 kind = self.lanes.types.of_own(buffer.dtype)
                 lines = [f"{kind} {self._values.names[buffer.name]} = {{}};"]
                 return ["{", *indented([*lines, *self._block(stmt.body)]), "}"]
@@ -134,8 +141,33 @@ class LaneStatements:
             value = self.lanes.value(store.value)
         # Nothing reads a variable outside of the conditions around it. An index stays in range.
         first = self._conditions_around.get(store.buffer, 0) if is_float(dtype) else 0
-        on = self.lanes.on(width, first)
+        on, mark = self.lanes.on(width, first), self._mark(store.value)
+        op = self._extreme(store.buffer, mark) if self.lanes.conditions == first + 1 else ""
+        self._marks[store.buffer] = object() if on else mark
+        if op:
+            return f"{name} = {types.chosen(op, computed(dtype))}({bare(value)}, {name});"
         return f"{name} = {on} ? {value} : {name};" if on else f"{name} = {bare(value)};"
+
+    def _mark(self, expr: Expr) -> object:
+        """Returns a mark of a value: equal marks are equal values."""
+        if isinstance(expr, Load) and expr.buffer in self._own:
+            return self._marks.setdefault(expr.buffer, object())
+        return object()
+
+    def _extreme(self, name: str, mark: object) -> str:
+        """Returns "min" or "max" if that is what a condition chooses of a variable and a value."""
+        pair = mark, self._marks.get(name)
+        if self._order is None:
+            return ""
+        return "min" if pair == self._order else "max" if pair == self._order[::-1] else ""
+
+    def _compared(self, condition: Expr) -> tuple[object, object] | None:
+        """Returns the marks of the less and the greater float where a condition holds."""
+        match condition:
+            case Binary(op="lt" | "gt" as op, left=one, right=other) if is_float(one.dtype):
+                marks = self._mark(one), self._mark(other)
+                return marks if op == "lt" else marks[::-1]
+        return None
 
     def _stored(self, store: Store, following: tuple[Stmt, ...]) -> list[str]:
         """Returns a store: of a vector of neighbours, or lane by lane in order."""
@@ -143,10 +175,8 @@ class LaneStatements:
         types, shape = self.lanes.types, self._values.buffers[store.buffer].shape
         if 0 in shape:
             return []
-        if self.lanes.step(store) not in (None, 1) and not self._calls:
-            # A compiler shuffles vectors for these, which a function takes longer than.
-            raise UnprintableError
-        if isinstance(store.value, Load) and not self.lanes.moves_together(store, store.value):
+        row = self._rows.get(store)
+        if not (self._computes or row or self.lanes.is_contiguous(store)):
             # Nothing but a copy of elements one by one.
             raise UnprintableError
         if dtype in ROUNDED and store.buffer in self._values.variables:
@@ -165,6 +195,8 @@ class LaneStatements:
             )
         self._forget(store.buffer)
         on = self.lanes.on(bytes_of(dtype))
+        if row and not on:
+            return self._put_in_turn(store, row, dtype, value)
         if not self.lanes.is_contiguous(store):
             return self._scattered(store, dtype, value, on)
         element = self._values.element(store.buffer, store.indices)
@@ -184,6 +216,58 @@ class LaneStatements:
         if on:
             return [*lines, f"{test}{types.put(dtype)}(&{element}, {bare(value)}, {bare(on)});"]
         return [*lines, f"{test}*({types.in_memory(dtype)}*)&{element} = {bare(value)};"]
+
+    def _rows_in(self, body: tuple[Stmt, ...]) -> dict[Store, _Row]:
+        """Returns the stores of a block whose elements take turns in memory."""
+        stores = [stmt for stmt in body if isinstance(stmt, Store)]
+        found: dict[Store, _Row] = {}
+        for first in stores:
+            step = self.lanes.step(first) or 0
+            if not 1 < step <= MOST_STEP or any(self._inside(first)):
+                continue
+            near = {
+                distance: other
+                for other in stores
+                if other.buffer == first.buffer and other not in found
+                if (distance := self.lanes.distance(other, first)) is not None
+                and 0 <= distance < step
+            }
+            row = _Row(tuple(near.get(place, first) for place in range(step)))
+            if len(near) == step and self._may_wait(row, body):
+                found |= dict.fromkeys(row.stores, row)
+        return found
+
+    def _may_wait(self, row: _Row, body: tuple[Stmt, ...]) -> bool:
+        """Returns whether the stores of a row may all be made with the last of them."""
+        places = [body.index(store) for store in row.stores]
+        for at in range(min(places), max(places) + 1):
+            for access in accesses_in((body[at],)):
+                if access.buffer != row.stores[0].buffer or access in row.stores:
+                    continue
+                for place, store in zip(places, row.stores, strict=True):
+                    distance = self.lanes.distance(access, store)
+                    is_before = isinstance(access, Load) and at <= place
+                    if distance is None or (distance == 0 and not is_before):
+                        return False
+        return len(set(places)) == len(places)
+
+    def _put_in_turn(self, store: Store, row: _Row, dtype: str, value: str) -> list[str]:
+        """Returns a store of a row: all of them are made with the last one."""
+        self._kept += 1
+        name = f"ms_stored_{self._kept}"
+        row.vectors[store] = name
+        lines = [f"const {self.lanes.types.of(dtype)} {name} = {bare(value)};"]
+        if dtype != "uint16" and self._is_loaded(store):
+            self.lanes.stored[store.buffer, store.indices] = name
+        if len(row.vectors) == len(row.stores):
+            element = self._values.element(row.stores[0].buffer, row.stores[0].indices)
+            if dtype == "uint16":
+                element = f"*(uint16_t*)&{element}"
+            put = self.lanes.types.put_apart(dtype, len(row.stores))
+            vectors = ", ".join(row.vectors[each] for each in row.stores)
+            lines.append(f"{put}(&{element}, {vectors});")
+            row.vectors.clear()
+        return lines
 
     def _is_loaded(self, store: Store) -> bool:
         """Returns whether the body loads what a store stores, from indices that do not change."""
@@ -226,22 +310,24 @@ class LaneStatements:
         if self.lanes.is_uniform(branch.condition):
             lines = [f"if ({bare(self._values.value(branch.condition))}) {{"]
             lines += indented(self._block(branch.then))
+            self._marks.clear()
             if branch.otherwise:
                 lines += ["} else {", *indented(self._block(branch.otherwise))]
+                self._marks.clear()
             return [*lines, "}"]
-        if _swaps(branch):
-            # A compiler makes a minimum and a maximum of it, which a median filter gains 1.3 by.
-            raise UnprintableError
         width = self.lanes.width(branch.condition)
         self._conditions += 1
         name = f"ms_on_{self._conditions}"
         kind = self.lanes.types.mask(width)
         condition = self.lanes.condition(branch.condition, width)
         lines = [f"const {kind} {name} = {bare(condition)};"]
+        outer, self._order = self._order, self._compared(branch.condition)
         with self.lanes.where(name, width):
             lines += self._block(branch.then)
+        self._order = None
         with self.lanes.where(f"(~{name})", width):
             lines += self._block(branch.otherwise)
+        self._order = outer
         return ["{", *indented(lines), "}"]
 
 
@@ -258,14 +344,6 @@ def _is_replaced(store: Store, following: tuple[Stmt, ...]) -> bool:
             return False
         if stmt.buffer == store.buffer:
             return stmt.indices == store.indices
-    return False
-
-
-def _swaps(branch: If) -> bool:
-    """Returns whether a branch assigns both variables that its condition compares."""
-    match branch.condition:
-        case Binary(op="lt" | "gt", left=Load() as one, right=Load() as other):
-            return {one.buffer, other.buffer} <= stored_in(branch.then)
     return False
 
 

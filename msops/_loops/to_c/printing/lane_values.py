@@ -15,6 +15,7 @@ import math
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
+from msops._base import processor
 from msops._loops.ir.formulas import evaluate, is_name
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
@@ -34,7 +35,7 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import COMPARISONS, is_float
 from msops._loops.ir.ranges import dtype_range
-from msops._loops.ir.walk import declared_in, expressions, loads, loads_in, variables
+from msops._loops.ir.walk import accesses_in, declared_in, expressions, loads, variables
 from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.printing.vector_functions import VectorFunctions
@@ -42,16 +43,16 @@ from msops._loops.to_c.printing.vector_types import bytes_of
 from msops._loops.to_c.text import Values, bare
 from msops._loops.to_c.text.syntax import ROUNDED, SIGNS, computed, signedness
 from msops._loops.to_c.text.values import (
+    PLAIN_QUOTIENTS,
     POWERS,
     constant_and_number,
     is_chained,
     is_maximum_with_0,
+    quotient_template,
 )
 
 _SIMPLE = ("float32", "float64", "int32", "int64")
 """Dtypes of which a number may stand beside a vector."""
-_NO_VECTORS = ("floordiv", "mod", "truncdiv", "truncmod", "pow")
-
 
 MOST_STEP = 4
 """Elements between lanes that are picked from whole vectors."""
@@ -80,7 +81,7 @@ class LaneValues:
         self.stored: dict[tuple[str, tuple[Expr, ...]], str] = {}
         self._var = loop.var
         self._own = declared_in(loop.body) | {*variables}
-        self._loads = dict.fromkeys(loads_in(loop.body))
+        self._accesses = dict.fromkeys(a for a in accesses_in(loop.body) if a.indices)
         self._on: list[tuple[str, int]] = []
 
     def is_uniform(self, expr: Expr) -> bool:
@@ -210,8 +211,12 @@ class LaneValues:
             return f"{power}({bare(self.value(expr.left))})"
         if op in ("min", "max"):
             return self._extreme(expr)
-        if op in _NO_VECTORS:
-            raise UnprintableError
+        if op == "pow" and is_float(dtype):
+            return self._math("pow", (self.value(expr.left), self.value(right)), dtype)
+        if op == "pow":
+            return self._by_lanes(self.values.helper(f"pow__{signedness(dtype)}", dtype), expr)
+        if op in ("floordiv", "mod", "truncdiv", "truncmod"):
+            return self._quotient(expr)
         if op in ("shl", "shr"):
             template = op if op == "shl" else f"shr__{signedness(dtype)}"
             return self._helped(template, dtype, self.value(expr.left), self.value(right))
@@ -220,6 +225,32 @@ class LaneValues:
             sides = (f"({unsigned}){self.value(side)}" for side in (expr.left, right))
             return f"({kind})({f' {SIGNS[op]} '.join(sides)})"
         return f"({self._operand(expr.left)} {SIGNS[op]} {self._operand(right)})"
+
+    def _quotient(self, expr: Binary) -> str:
+        """Returns a division or a remainder: of vectors by a constant, else lane by lane."""
+        dtype, op = computed(expr.dtype), expr.op
+        if is_float(dtype):
+            return self._by_lanes(self.values.helper(f"{op}__float", dtype), expr)
+        form, by = self.values.quotient_form(expr)
+        general = quotient_template(op, dtype)
+        if not isinstance(by, Const) or form == general:
+            wide = self.types.size("float64")
+            if dtype == "int32" and op in ("floordiv", "mod") and wide <= processor.vector_bytes():
+                sides = map(self.value, (expr.left, expr.right))
+                return f"{self.types.quotient(op)}({', '.join(map(bare, sides))})"
+            # The divisor of a lane that is off may be 0.
+            return self._by_lanes(self.values.helper(general, dtype), expr)
+        left, right = self.value(expr.left), self.value(by)
+        if form in PLAIN_QUOTIENTS:
+            return f"({left} {form} {right})"
+        return self._helped(form, dtype, left, right)
+
+    def _by_lanes(self, function: str, expr: Binary) -> str:
+        """Returns a function of two numbers, called for each lane."""
+        kind = self.values.value_type(expr.dtype)
+        call = f"[](int, {kind} a, {kind} b) {{ return {function}(a, b); }}"
+        sides = ", ".join(bare(self.value(side)) for side in (expr.left, expr.right))
+        return f"{self.types.each()}<{self.types.of(expr.dtype)}>({call}, {sides})"
 
     def _extreme(self, expr: Binary) -> str:
         if not is_float(expr.dtype):
@@ -312,17 +343,17 @@ class LaneValues:
     def _beside(self, load: Load, step: int) -> tuple[int, int]:
         """Returns how many elements before and after those of a load its neighbours reach.
 
-        Neighbours lie between the same lanes, and are loaded or may be: all share whole vectors.
+        Neighbours lie between the same lanes, and are touched or may be: all share whole vectors.
         """
         offsets = [0]
-        for other in self._loads:
+        for other in self._accesses:
             if other.buffer == load.buffer and self.is_safe(other):
-                distance = self._distance(other, load)
+                distance = self.distance(other, load)
                 offsets += [distance] if distance is not None and abs(distance) < abs(step) else []
         return -min(offsets), max(offsets)
 
-    def _distance(self, one: Load, other: Load) -> int | None:
-        """Returns how many elements a load is after another one; None if that is not known."""
+    def distance(self, one: Load | Store, other: Load | Store) -> int | None:
+        """Returns how many elements an access is after another one; None if that is not known."""
         shape, total = self.values.buffers[one.buffer].shape, 0
         for axis, indices in enumerate(zip(one.indices, other.indices, strict=True)):
             span = difference(*indices, self.values.ranges)
@@ -378,14 +409,6 @@ class LaneValues:
     def is_contiguous(self, access: Load | Store) -> bool:
         """Returns whether the elements of the lanes are neighbours, if the access is in range."""
         return self.step(access) == 1
-
-    def moves_together(self, store: Store, load: Load) -> bool:
-        """Returns whether vectors load and store the elements of a copy."""
-        step = self.step(load)
-        is_near = self.is_uniform(load) or load.buffer in self._own or step is None
-        return self.is_contiguous(store) and (
-            is_near or (step is not None and 0 < abs(step) <= MOST_STEP)
-        )
 
     def step(self, access: Load | Store) -> int | None:
         """Returns how far apart the elements of the lanes are; None if this differs."""

@@ -12,7 +12,6 @@ from msops._loops.ir.nodes import (
     Buffer,
     Expr,
     For,
-    FunctionCall,
     Kernel,
     Load,
     Local,
@@ -21,7 +20,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.ranges import loop_range
-from msops._loops.ir.sizes import itemsize, size_bytes
+from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     accesses_in,
     buffers_of,
@@ -33,7 +32,6 @@ from msops._loops.ir.walk import (
     variables,
 )
 from msops._loops.to_c.clean.reductions import fixed_updates
-from msops._loops.to_c.facts.reordering import gcc_confuses_iterations, gcc_fills_masks
 from msops._loops.to_c.facts.strides import offset
 from msops._loops.to_c.printing.fused import fused
 from msops._loops.to_c.printing.lane_code import has_halves, in_vectors, trips_of
@@ -53,7 +51,7 @@ _OUT_OF_MEMORY = "no memory for the local arrays of a parallel loop"
 
 
 class CPrinter(Statements):
-    """Prints statements as C that a compiler vectorises, and parallel loops as tasks.
+    """Prints statements as C, loops in vectors as such, and parallel loops as tasks.
 
     Attributes:
       large_locals: the arrays in the workspace of the function that is being printed.
@@ -82,63 +80,34 @@ class CPrinter(Statements):
         if vectors is not None:
             return vectors
         before = self._vector_loops
-        lines = self.marked_loop(stmt, self._pragmas(stmt))
+        lines = super().loop(stmt)
         if self._vector_loops > before and trips_of(stmt) is not None:
             head = next(n for n, line in enumerate(lines) if line.startswith("for "))
             lines.insert(head, _ROLLED)
         return lines
 
-    def bound(self, stmt: For, name: str, value: str) -> list[str]:
-        """Returns the definition of a variable with the end of a loop; see `gcc_fills_masks`."""
-        if not gcc_fills_masks(stmt):
-            return super().bound(stmt, name, value)
-        return [f"int64_t {name} = {value};", f'__asm__("" : "+r"({name}));']
-
-    def loop_body(self, stmt: For) -> list[str]:
-        """Returns the lines inside a loop."""
-        outer = self.values.lane_bytes
-        if stmt.vector and not outer:
-            parts = [
-                part
-                for inner in statements(stmt.body)
-                for whole in own_expressions(inner)
-                for part in expressions(whole)
-            ]
-            calls = (part.function for part in parts if isinstance(part, FunctionCall))
-            self.values.called = frozenset(calls)
-            touched = {self._buffers[access.buffer] for access in accesses_in(stmt.body)}
-            self.values.lane_bytes = max(itemsize(buffer.dtype) for buffer in touched)
-        lines = super().loop_body(stmt)
-        self.values.lane_bytes = outer
-        # It does nothing, but no vector has it.
-        is_confused = gcc_confuses_iterations(stmt, self._buffers)
-        return ['__asm__ volatile ("");', *lines] if is_confused else lines
-
     # Vectors.
-
-    def _pragmas(self, stmt: For) -> list[str]:
-        """Returns the directives for a compiler before a loop."""
-        if not stmt.vector:
-            return []
-        # A compiler may add the terms of a marked reduction in an order of its own, as clang does.
-        # Iterations whose indices are checked share the code of the first failure.
-        is_independent = stmt.kind == "parallel" and not self.values.check_bounds
-        is_simd = is_independent and stmt.vector != "ivdep"
-        return [f"#pragma {'omp simd' if is_simd else 'GCC ivdep'}"]
 
     def _vectors(
         self, stmt: For, begin: str, end: str, *, is_shared: bool = False
     ) -> list[str] | None:
         """Returns a parallel loop as statements on vectors; None if it stays a loop."""
-        if stmt.vector not in ("ivdep", "simd", "lanes"):
+        if stmt.vector != "lanes":
             return None
         values, updates = self.values, {}
         if stmt.kind == "reduction":
             found = fixed_updates(stmt, values.ranges, self._buffers)
             updates = {name: update for (name, _), update in found.items()}
         trips = None if is_shared else trips_of(stmt)
-        lines = in_vectors(stmt, (begin, end), trips, values, updates, lambda: self.loop_body(stmt))
+        lines = in_vectors(stmt, (begin, end), trips, values, updates, lambda: self._left(stmt))
         self._vector_loops += lines is not None and has_halves(stmt, trips)
+        return lines
+
+    def _left(self, stmt: For) -> list[str]:
+        """Returns an iteration that vectors leave, with the functions that vectors call."""
+        outer, self.values.is_beside_vectors = self.values.is_beside_vectors, True
+        lines = self.loop_body(stmt)
+        self.values.is_beside_vectors = outer
         return lines
 
     def _in_registers(self, stmt: For) -> list[str]:
@@ -276,7 +245,7 @@ class CPrinter(Statements):
             return vectors
         name = self.values.names[stmt.var]
         head = f"for (int64_t {name} = ms_begin; {name} < ms_end; ++{name}) {{"
-        return [*self._pragmas(stmt), head, *indented(self.loop_body(stmt)), "}"]
+        return [head, *indented(self.loop_body(stmt)), "}"]
 
     def _pairs(self, outer: For, inner: For, begin: str, width: str) -> list[str]:
         """Returns the loop over a task's share of the pairs of two loops' iterations."""

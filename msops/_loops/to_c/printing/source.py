@@ -9,7 +9,6 @@ from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.to_c.printing.dialect import C
 from msops._loops.to_c.printing.library import declarations, libraries_of
-from msops._loops.to_c.printing.masked_rows import loads_masked_rows
 from msops._loops.to_c.printing.printer import CPrinter
 from msops._loops.to_c.printing.storage import Placement, Storage, place_buffers
 from msops._loops.to_c.printing.thread_calls import PARALLEL_FOR
@@ -70,18 +69,6 @@ class CSource:
     libraries: tuple[str, ...]
 
 
-_CALLS_STAY = '#pragma GCC optimize ("no-tree-sink")'
-"""gcc moves a call into the branch that uses its value, and then finds no vectors in the loop."""
-
-_BITS_STAY = '#pragma GCC optimize ("no-tree-pre")'
-"""gcc chooses between the bits of two numbers that it has, not the number. Then it does not see the
-instruction for an extreme, nor make vectors of some loops with several: max_pool takes 2.5 times as
-long, the gradient of a median filter 45."""
-
-_CONDITIONS_STAY = '#pragma GCC optimize ("no-tree-loop-if-convert")'
-"""gcc loads neighbours under conditions with a wrong mask; see `masked_rows`."""
-
-
 def c_source(
     kernel: Kernel,
     unproven: Unproven | None = None,
@@ -120,9 +107,6 @@ def c_source(
     ]
     entry = _entry(symbol, storage, large, arguments, is_shared=bool(printer.tasks))
     parts = [
-        *([_CALLS_STAY] if values.chooses_calls else []),
-        *([_BITS_STAY] if values.has_extremes_in_vectors else []),
-        *([_CONDITIONS_STAY] if loads_masked_rows(kernel) else []),
         *([HUGE_PAGES.strip()] if large else []),
         *values.helpers.values(),
         *([PARALLEL_FOR.strip()] if printer.tasks else []),

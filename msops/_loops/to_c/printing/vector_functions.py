@@ -7,13 +7,14 @@ import re
 from msops._base import processor
 from msops._loops.ir import float32_c
 from msops._loops.ir.functions import FUNCTIONS
-from msops._loops.to_c.printing.functions import POW_SINCE
 from msops._loops.to_c.printing.vector_types import INLINE, VectorTypes, bytes_of
 from msops._loops.to_c.text.names import library_name
 from msops._loops.to_c.text.syntax import computed, short_name, width
 
 _ROUNDING = {"floor": 9, "ceil": 10, "trunc": 11, "nearbyint": 8}
 """Functions to whole numbers, with the mode of the instruction that rounds."""
+_POW_SINCE = (2, 22)
+"""Version of glibc since which its vector library has `pow`, an operation of the IR."""
 _LETTERS = {64: "e", 32: "d", 16: "b"}
 """In the names of glibc's functions, by the bytes of a vector."""
 
@@ -36,7 +37,7 @@ class VectorFunctions(VectorTypes):
             return self._bits(function, dtype)
         if dtype == "float32" and row and row.c_float32:
             return self._own(f"ms_{function}_f32", row.c_float32)
-        since = row.glibc if row else POW_SINCE
+        since = row.glibc if row else _POW_SINCE
         return "" if since is None else self._of_library(function, arity, dtype, since)
 
     def fused(self, dtype: str) -> str:

@@ -277,6 +277,29 @@ class VectorTypes:
         head = f"{INLINE} {kind} {name}(const {self.values.value_type(dtype)}* p) {{"
         return self._defined(name, "\n".join([head, *lines, "}"]))
 
+    def put_apart(self, dtype: str, step: int) -> str:
+        """Returns the name of a function that stores vectors whose elements take turns in memory.
+
+        Args:
+          dtype: of the elements.
+          step: the number of vectors.
+        """
+        name, lanes = self.name(f"put_every_{step}", dtype), self.lanes
+        kind, memory = self.of(dtype), self.in_memory(dtype)
+        lines = []
+        for k in range(step):
+            text = "v0"
+            for row in range(1, step):
+                order = [
+                    lanes + at // step if at % step == row else j if row > 1 else at // step
+                    for j, at in enumerate(range(k * lanes, (k + 1) * lanes))
+                ]
+                text = self._shuffled(text, f"v{row}", dtype, order)
+            lines.append(f"  *({memory}*)(p + {k * lanes}) = {text};")
+        vectors = ", ".join(f"{kind} v{row}" for row in range(step))
+        head = f"{INLINE} void {name}({self.values.value_type(dtype)}* p, {vectors}) {{"
+        return self._defined(name, "\n".join([head, *lines, "}"]))
+
     def _shuffled(self, one: str, other: str, dtype: str, order: list[int]) -> str:
         """Returns lanes of two vectors in an order."""
         self._defined("ms_shuffle", _SHUFFLE.strip())
@@ -341,6 +364,29 @@ class VectorTypes:
             self.values.extreme(op, computed(dtype)) if of_floats else self.values.helper(op, dtype)
         )
         return f"{helper}({bare(one)}, {bare(other)})"
+
+    def quotient(self, op: str) -> str:
+        """Returns the name of the quotient rounded down or the remainder of vectors of int32.
+
+        By float64, which vectors divide. That is exact: the quotient of two integers of 32 bits is
+        whole, or farther from a whole number than the rounding error. The divisor -1 has a case of
+        its own, since the least integer would overflow.
+        """
+        kind, unsigned, wide = self.of("int32"), self.unsigned("int32"), self.of("float64")
+        convert = "__builtin_convertvector"
+        both = (
+            f"const {kind} is_apart = (b == 0) | (b == -1), by = is_apart ? {kind}{{}} + 1 : b;\n"
+            f"  const {kind} q = {convert}({convert}(a, {wide}) / {convert}(by, {wide}), {kind});\n"
+            f"  const {kind} rest = ({kind})(({unsigned})a - ({unsigned})q * ({unsigned})by);\n"
+            f"  const {kind} is_down = (rest != 0) & ((rest ^ by) < 0);\n  return "
+        )
+        negated = f"({kind})(0 - ({unsigned})a)"
+        last = {
+            "floordiv": f"b == 0 ? {kind}{{}} : b == -1 ? {negated} : q + is_down",
+            "mod": "rest + (by & is_down)",
+        }[op]
+        name = self.name(op, "int32")
+        return self.define(name, kind, f"{kind} a, {kind} b", "", f"{both}{last};", 0)
 
     def halves(self, value: str, dtype: str) -> tuple[str, str]:
         """Returns both halves of a vector that is a variable."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -24,17 +24,15 @@ class Declaration:
 
 
 class OwnFunction(Protocol):
-    """Returns code of our own for a function of some arguments of a dtype, if there is some."""
+    """Returns code of our own for a function on a dtype, if there is some."""
 
     def __call__(
         self,
         function: str,
-        arity: int,
         dtype: str,
         /,
         *,
-        is_in_vector: bool,
-        beside: Collection[str],
+        is_beside_vectors: bool,
     ) -> Declaration | None: ...
 
 

@@ -42,22 +42,6 @@ $inline $T $name($T a, $T b) {
   const $T r = ($T)(a < 0 ? 0 - over % by : over % by);
   return ($T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);
 }""",
-        # By float64, which vectors divide. That is exact: the quotient of two integers of 32 bits
-        # is whole, or farther from a whole number than the rounding error. The divisor -1 has a
-        # case of its own, since the least integer would overflow.
-        "floordiv_in_vectors__signed": """
-$inline $T $name($T a, $T b) {
-  const $T by = b == 0 || b == -1 ? 1 : b, q = ($T)((double)a / (double)by);
-  const $T rest = ($T)(($U)a - ($U)q * ($U)by);
-  const $T down = rest != 0 && (rest ^ by) < 0;
-  return b == 0 ? 0 : b == -1 ? ($T)(0 - ($U)a) : q - down;
-}""",
-        "mod_in_vectors__signed": """
-$inline $T $name($T a, $T b) {
-  const $T by = b == 0 || b == -1 ? 1 : b, q = ($T)((double)a / (double)by);
-  const $T rest = ($T)(($U)a - ($U)q * ($U)by);
-  return rest != 0 && (rest ^ by) < 0 ? rest + by : rest;
-}""",
         # Of a positive divisor. These have no branch, so that gcc moves them out of loops.
         "floordiv_positive__signed": """
 $inline $T $name($T a, $T b) {
@@ -131,22 +115,6 @@ $inline $T $name($T a, $T b) {
   const $T greatest = b > a ? b : a;
   if ($is_opposite) return a == 0 ? 0 : greatest;
   return $is_nan ? $nan : greatest;
-}""",
-        # The same in vectors: a minimum has the sign bit if one number has, a maximum if both have.
-        # The second number is tested, as the first one is the result of the step before in a chain.
-        # In two steps, which compilers vectorise, unlike an or of both conditions. Not `b` again
-        # where it is NaN: gcc takes seconds to simplify a sorting network of those.
-        "min_lanes__float": """
-$inline $T $name($T a, $T b) {
-  const $T least = b < a ? b : a;
-  const $T number = $of_bits($bits_of(least) | ($bits_of(b) & $sign));
-  return $is_nan ? $nan : number;
-}""",
-        "max_lanes__float": """
-$inline $T $name($T a, $T b) {
-  const $T greatest = b > a ? b : a;
-  const $T number = $of_bits($bits_of(greatest) & ($bits_of(b) | ~$sign));
-  return $is_nan ? $nan : number;
 }""",
         # Of a constant and a number. Of two zeros they give the number.
         "least": """
@@ -230,13 +198,6 @@ $inline $T $name($T a) {
         "saturate": """
 $inline $T $name($S x) {
   return x != x ? 0 : x >= $above ? $greatest : x <= $below ? $least : ($T)$x;
-}""",
-        # The same in vectors. NaN has no branch: gcc would follow the 0 through what comes next,
-        # and then make no vectors of it.
-        "saturate_lanes": """
-$inline $T $name($S x) {
-  const $T nearest = x > $below ? x < $above ? ($T)$x : $greatest : $least;
-  return nearest & -($T)(x == x);
 }""",
         # The same of a number that is in range, or NaN.
         "whole": """

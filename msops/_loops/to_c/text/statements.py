@@ -85,23 +85,15 @@ class Statements:
 
     def loop(self, stmt: For) -> list[str]:
         """Returns a loop that runs in order."""
-        return self.marked_loop(stmt, [])
-
-    def marked_loop(self, stmt: For, marks: list[str]) -> list[str]:
-        """Returns a loop, and the directives that stand directly before it."""
         name = self.values.names[stmt.var]
         begin, end = bare(self.values.index(stmt.begin)), bare(self.values.index(stmt.end))
         before = []
         if loads(stmt.end):
             # The body may write what the bound reads, so the bound is computed before the loop.
-            before = self.bound(stmt, f"ms_end_{name}", end)
+            before = [f"const int64_t ms_end_{name} = {end};"]
             end = f"ms_end_{name}"
         head = f"for (int64_t {name} = {begin}; {name} < {end}; ++{name}) {{"
-        return [*before, *marks, head, *indented(self.loop_body(stmt)), "}"]
-
-    def bound(self, stmt: For, name: str, value: str) -> list[str]:
-        """Returns the definition of a variable with the end of a loop."""
-        return [f"const int64_t {name} = {value};"]
+        return [*before, head, *indented(self.loop_body(stmt)), "}"]
 
     def loop_body(self, stmt: For) -> list[str]:
         """Returns the lines inside a loop, where the range of its variable is known."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 
 import numpy as np
 
@@ -59,28 +58,20 @@ def compares_indices(comparison: Binary) -> bool:
     return not is_float(dtype) and dtype != "uint64" and has_variable(comparison)
 
 
-_WIDE = "(int64_t)"
-
-
-def offset(indices: tuple[str, ...], shape: tuple[int, ...], *, is_narrow: bool = False) -> str:
+def offset(indices: tuple[str, ...], shape: tuple[int, ...]) -> str:
     """Returns the offset of an element in row-major order.
 
     Args:
       indices: the indices, of type int64_t.
       shape: the shape of the array.
-      is_narrow: whether what comes from values of 32 bits is summed in 32 bits.
     """
     strides = (math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
-    pairs = [pair for pair in zip(indices, strides, strict=True) if pair[0] != "0"]
-    narrow = [(index.removeprefix(_WIDE), by) for index, by in pairs if index.startswith(_WIDE)]
-    if is_narrow and any(by != 1 for _, by in narrow):
-        wide = [(index, by) for index, by in pairs if not index.startswith(_WIDE)]
-        return _sum([*wide, (f"{_WIDE}({_sum(narrow)})", 1)])
-    return _sum(pairs) or "0"
-
-
-def _sum(terms: Iterable[tuple[str, int]]) -> str:
-    return " + ".join(term if factor == 1 else f"{term} * {factor}" for term, factor in terms)
+    terms = [
+        index if by == 1 else f"{index} * {by}"
+        for index, by in zip(indices, strides, strict=True)
+        if index != "0"
+    ]
+    return " + ".join(terms) or "0"
 
 
 def computed(dtype: str) -> str:

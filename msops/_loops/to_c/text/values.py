@@ -19,9 +19,8 @@ from msops._loops.analysis.bounds import Index
 from msops._loops.diagnostics import point
 from msops._loops.ir.algebra import is_power_of_2, joined_axes
 from msops._loops.ir.formulas import evaluate, is_name, uses
-from msops._loops.ir.functions import FUNCTIONS, Function
+from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
-    INDEX_DTYPE,
     Binary,
     Buffer,
     Cast,
@@ -48,7 +47,6 @@ from msops._loops.ir.ranges import (
     range_of_stores,
     unwrapped_range,
 )
-from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import contents, expressions, loads, own_expressions, statements
 from msops._loops.to_c.text.dialect import Declaration, Dialect
 from msops._loops.to_c.text.helpers import fill
@@ -95,6 +93,8 @@ _VALUE_TYPES = {
     "float64": "double",
 }  # fmt: skip
 
+PLAIN_QUOTIENTS = ("/", "%", ">>", "&")
+"""Operators of C that divide."""
 _OF_CONSTANTS = {"min": "least", "max": "greatest"}
 """Helpers for the extreme of a constant and a number."""
 SIGN_BITS = {"float32": "0x80000000u", "float64": "0x8000000000000000ull"}
@@ -111,10 +111,7 @@ class Values:
       variables: names of the locals that are C variables, not arrays.
       overwritten: names of buffers and locals that need not be zero at the start.
       check_bounds: an index out of range is an error of the run.
-      chooses_calls: whether a loop in vectors calls functions of which lanes may not use the value.
-      has_extremes_in_vectors: whether a loop in vectors finds minima or maxima of two floats.
-      lane_bytes: of the widest elements of the loop in vectors around; 0 outside of such a loop.
-      called: the functions that this loop calls.
+      is_beside_vectors: whether it prints what a loop in vectors leaves.
     """
 
     def __init__(
@@ -155,16 +152,7 @@ class Values:
         self.overwritten = overwritten
         self._unproven = unproven
         self.check_bounds = check_bounds
-        self.chooses_calls = False
-        self.has_extremes_in_vectors = False
-        self._chosen: list[str] = []
-        self.lane_bytes = 0
-        self.called: frozenset[str] = frozenset()
-
-    @property
-    def is_in_vector(self) -> bool:
-        """Whether the printer is inside a loop that a compiler can vectorise."""
-        return self.lane_bytes > 0
+        self.is_beside_vectors = False
 
     def helper(self, template: str, dtype: str | None = None, **words: str) -> str:
         """Returns the name of a helper function, which is printed with the kernel from now on."""
@@ -227,21 +215,10 @@ class Values:
                 return self._select(expr)
 
     def _select(self, expr: Select) -> str:
-        condition, arms = self.value(expr.condition), (expr.then, expr.otherwise)
-        if self.is_in_vector and all(map(self._may_be_computed, arms)):
-            self.chooses_calls |= any(
-                map(_is_call, (part for arm in arms for part in expressions(arm)))
-            )
-            texts = []
-            for arm, holds in zip(arms, (condition, f"!{condition}"), strict=True):
-                self._chosen.append(holds)
-                texts.append(self.value(arm))
-                self._chosen.pop()
-        else:
-            texts = list(map(self.value, arms))
-            if not all(map(self._is_cheap, arms)):
-                return f"({condition} ? {texts[0]} : {texts[1]})"
-        return f"{self.helper('select', expr.dtype)}({', '.join(map(bare, (condition, *texts)))})"
+        texts = [self.value(part) for part in (expr.condition, expr.then, expr.otherwise)]
+        if all(map(self._is_cheap, (expr.then, expr.otherwise))):
+            return f"{self.helper('select', expr.dtype)}({', '.join(map(bare, texts))})"
+        return "({} ? {} : {})".format(*texts)
 
     def constant(self, value: bool | int | float, dtype: str) -> str:
         """Returns a number as a C literal."""
@@ -284,7 +261,7 @@ class Values:
 
     def _binary(self, expr: Binary) -> str:
         op, dtype = expr.op, expr.left.dtype
-        if op in COMPARISONS and compares_indices(expr) and not self._fits_lanes(expr):
+        if op in COMPARISONS and compares_indices(expr):
             return f"({self.index(expr.left)} {SIGNS[op]} {self.index(expr.right)})"
         if (
             op == "pow"
@@ -302,14 +279,6 @@ class Values:
         if is_float(dtype):
             return self.rounded(self._float_binary(expr, left, right), dtype)
         return self._integer_binary(expr, left, right)
-
-    def _fits_lanes(self, comparison: Binary) -> bool:
-        """Returns whether positions are compared in 32 bits, as the elements of the loop have.
-
-        Numbers of 64 bits take two vectors beside one of elements. Comparisons of order stay: in 32
-        bits, a sum by doubling took 3.5 times as long.
-        """
-        return comparison.op in ("eq", "ne") and 0 < self.lane_bytes <= itemsize(INDEX_DTYPE)
 
     def _float_binary(self, expr: Binary, left: str, right: str) -> str:
         op, dtype = expr.op, computed(expr.dtype)
@@ -331,37 +300,31 @@ class Values:
             return f"({text} + {self.constant(0.0, dtype)})" if is_maximum_with_0(expr) else text
         if is_chained(expr, self.variables):
             left, right = right, left
-        form = "_lanes" if self.is_in_vector else ""
-        self.has_extremes_in_vectors |= self.is_in_vector
-        return f"{self.extreme(f'{op}{form}', dtype, expr)}({left}, {right})"
+        return f"{self.extreme(op, dtype, expr)}({left}, {right})"
 
     def rare(self, condition: str) -> str:
         """Returns a condition that hardly ever holds."""
         return self._dialect.rare.format(condition)
 
-    def extreme(self, form: str, dtype: str, numbers: Expr | None = None) -> str:
+    def extreme(self, op: str, dtype: str, numbers: Expr | None = None) -> str:
         """Returns a helper for extremes of floats.
 
         Args:
-          form: "min", "max_lanes" and so on.
+          op: "min" or "max".
           dtype: in which they are computed.
           numbers: an expression that holds them.
         """
-        sign = SIGN_BITS[dtype]
-        bits_of, of_bits = self.helper("bits_of", dtype), self.helper("of_bits", dtype)
+        sign, bits_of = SIGN_BITS[dtype], self.helper("bits_of", dtype)
         # gcc compares what it reads as float16 by a call.
         is_read = numbers is not None and "float16" in {load.dtype for load in loads(numbers)}
         is_half = is_read and dtype == "float32"
         is_nan = f"({bits_of}(b) & ~{sign}) > 0x7f800000u" if is_half else "b != b"
         return self.helper(
-            f"{form}__float",
+            f"{op}__float",
             "float16" if is_half else dtype,
             nan=self._dialect.not_finite(math.nan, dtype),
             is_nan=self.rare(is_nan),
             is_opposite=self.rare(f"({bits_of}(a) ^ {bits_of}(b)) == {sign}"),
-            bits_of=bits_of,
-            of_bits=of_bits,
-            sign=sign,
         )
 
     def _integer_binary(self, expr: Binary, left: str, right: str) -> str:
@@ -369,7 +332,7 @@ class Values:
         if op in ("add", "sub", "mul"):
             return f"({left} {SIGNS[op]} {right})"
         if op in ("floordiv", "mod", "truncdiv", "truncmod"):
-            return self._quotient(expr, left, right)
+            return self._quotient(expr, left)
         if op == "shr" and is_within(self._range(expr.right), (0, width(dtype) - 1)):
             return f"(({_VALUE_TYPES[dtype]})({left} >> {right}))"
         signed = "" if op in ("min", "max", "shl") else f"__{signedness(dtype)}"
@@ -392,38 +355,39 @@ class Values:
     def _unsigned(self, expr: Expr) -> str:
         """Returns a value in an unsigned type that is not narrower than int."""
         kind = unsigned_type(expr.dtype)
-        if expr.dtype in ("int32", "int64"):
-            if isinstance(expr, Binary) and self._wraps(expr):
-                return self._wrapped(expr)
-            if isinstance(expr, Load) and self._is_element(expr):
-                # gcc 12 would hand a cast element to the next iteration, as no vector can.
-                return f"*(const {kind}*)&{self._load(expr)}"
+        if expr.dtype in ("int32", "int64") and isinstance(expr, Binary) and self._wraps(expr):
+            return self._wrapped(expr)
         return f"({kind}){self.value(expr)}"
 
-    def _quotient(self, expr: Binary, left: str, right: str) -> str:
-        """Prints a division or a remainder; plainly where C's is the same."""
-        kind = signedness(expr.dtype)
-        is_of_data = not isinstance(expr.right, Const)
-        if self.is_in_vector and is_of_data and expr.dtype == "int32" and "trunc" not in expr.op:
-            return f"{self.helper(f'{expr.op}_in_vectors__signed', 'int32')}({left}, {right})"
+    def _quotient(self, expr: Binary, left: str) -> str:
+        """Prints a division or a remainder of integers."""
+        form, by = self.quotient_form(expr)
+        right = self.value(by)
+        if form in PLAIN_QUOTIENTS:
+            return f"({left} {form} {right})"
+        return f"{self.helper(form, expr.dtype)}({left}, {right})"
+
+    def quotient_form(self, expr: Binary) -> tuple[str, Expr]:
+        """Returns how a division or a remainder of integers is computed, and by what.
+
+        It is an operator of C where that is the same, else the template of a helper.
+        """
+        op, right, kind = expr.op, expr.right, signedness(expr.dtype)
         low, high = self._range(expr.left)
-        least = self._range(expr.right)[0]
+        least = self._range(right)[0]
         # gcc 12 may move a sign out of a division, which is wrong for the least integer alone.
-        is_safe = expr.op.startswith("trunc") and low > dtype_range(expr.dtype)[0]
+        is_safe = op.startswith("trunc") and low > dtype_range(expr.dtype)[0]
         if least > 0 and (low >= 0 or is_safe or kind == "unsigned"):
-            return f"({left} {division_sign(expr.op)} {right})"
-        if expr.op in ("floordiv", "mod") and is_power_of_2(expr.right):
-            # In two's complement both round down, and they run in vectors.
-            power = int(expr.right.value)
-            if expr.op == "mod":
-                return f"({left} & {self.constant(power - 1, expr.dtype)})"
-            return f"({left} >> {power.bit_length() - 1})"
-        op = expr.op.replace("floor", "trunc") if kind == "unsigned" else expr.op
-        op = op.replace("truncmod", "mod") if kind == "unsigned" else op
+            return division_sign(op), right
+        if op in ("floordiv", "mod") and is_power_of_2(right):
+            # In two's complement both round down.
+            power = int(right.value)
+            bits = power - 1 if op == "mod" else power.bit_length() - 1
+            return "&" if op == "mod" else ">>", Const(bits, right.dtype)
         if kind == "signed" and least > 0 and op in ("floordiv", "mod"):
             is_around = op == "mod" and -least <= low and high < least
-            op += "_around" if is_around else "_positive"
-        return f"{self.helper(f'{op}__{kind}', expr.dtype)}({left}, {right})"
+            return f"{op}_{'around' if is_around else 'positive'}__signed", right
+        return quotient_template(op, expr.dtype), right
 
     def _range(self, expr: Expr) -> Range:
         return range_of(expr, self.ranges)
@@ -438,23 +402,8 @@ class Values:
         values = tuple(map(self.value, args))
         if not is_float(operand_dtype):
             return self._integer_call(function, values[0], dtype)
-        values = self._where_chosen(values, FUNCTIONS[function], computed(operand_dtype))
         text = self.math(function, values, computed(operand_dtype))
         return text if dtype == "bool" else self.rounded(text, dtype)
-
-    def _where_chosen(self, args: tuple[str, ...], row: Function, dtype: str) -> tuple[str, ...]:
-        """Returns the arguments of a function, with safe ones for lanes that do not use its value.
-
-        The vector library computes lanes of NaN, infinities and numbers out of range one by one.
-        """
-        is_own = dtype == "float32" and row.c_float32
-        if not self._chosen or not row.safe or row.is_instruction or is_own:
-            return args
-        condition, select = " & ".join(self._chosen), self.helper("select", dtype)
-        return tuple(
-            f"{select}({bare(condition)}, {bare(arg)}, {self.constant(safe, dtype)})"
-            for arg, safe in zip(args, row.safe, strict=True)
-        )
 
     def _integer_call(self, function: str, value: str, dtype: str) -> str:
         template = self._dialect.integer_form(FUNCTIONS[function])
@@ -465,7 +414,7 @@ class Values:
 
     def math(self, function: str, args: tuple[str, ...], dtype: str) -> str:
         """Returns a function, or `pow`, of float32 or float64 values."""
-        own = self._own(function, len(args), dtype)
+        own = self._own(function, dtype)
         if own is not None:
             return f"{self.symbol(own)}({', '.join(args)})"
         row = FUNCTIONS.get(function)
@@ -484,10 +433,8 @@ class Values:
             bare(self._formula(form, {name: name for name in named}, dtype)),
         )
 
-    def _own(self, function: str, arity: int, dtype: str) -> Declaration | None:
-        return self._dialect.function(
-            function, arity, dtype, is_in_vector=self.is_in_vector, beside=self.called
-        )
+    def _own(self, function: str, dtype: str) -> Declaration | None:
+        return self._dialect.function(function, dtype, is_beside_vectors=self.is_beside_vectors)
 
     def _formula(self, formula: str, values: Mapping[str, str], dtype: str) -> str:
         """Returns a formula of float32 or float64 values as a C expression."""
@@ -547,9 +494,8 @@ class Values:
         """Returns the helper that converts float32 or float64 to an integer dtype."""
         least, greatest = dtype_range(dtype)
         above, below = (self.constant(float(edge), source) for edge in (greatest + 1, least))
-        template = "saturate_lanes" if self.is_in_vector else "saturate"
         words = {"S": _VALUE_TYPES[source], "x": self.truncated()}
-        return self.helper(template, dtype, source=source, above=above, below=below, **words)
+        return self.helper("saturate", dtype, source=source, above=above, below=below, **words)
 
     def truncated(self) -> str:
         """Returns x, with a 0 for what a conversion to an integer makes 0.
@@ -574,7 +520,9 @@ class Values:
         return f"{self.helper('from_bf16')}({text})" if dtype == "bfloat16" else text
 
     def to_storage(self, text: str, dtype: str) -> str:
-        """Returns a value as an element of an array."""
+        """Returns a value as an element of an array; one that comes from an array is one."""
+        if dtype in ROUNDED and text.startswith(start := self.from_storage("", dtype)[:-1]):
+            return text.removeprefix(start)[:-1]
         if dtype == "float16":
             return f"{self.symbol(self._dialect.to_float16)}({text})"
         return f"{self.helper('to_bf16')}({text})" if dtype == "bfloat16" else text
@@ -590,38 +538,14 @@ class Values:
             for part in parts
         )
 
-    def _may_be_computed(self, expr: Expr) -> bool:
-        """Returns whether lanes of a vector may evaluate an expression without using its value.
-
-        All its elements exist or are clamped, and its functions have vectors: else a branch takes
-        less.
-        """
-        for part in expressions(expr):
-            match part:
-                case Load() if not self.is_always_inside(part, or_clamped=not self.check_bounds):
-                    return False
-                case FunctionCall(function=name, args=args):
-                    row, dtype = FUNCTIONS[name], args[0].dtype
-                    if not (row.is_instruction or row.c) and not (
-                        is_float(dtype) and self._own(name, len(args), computed(dtype))
-                    ):
-                        return False
-        return True
-
-    def is_always_inside(self, load: Load, *, or_clamped: bool = False) -> bool:
-        """Returns whether the element of a load exists even where the conditions around it fail.
-
-        Args:
-          load: the load.
-          or_clamped: an index that is clamped when it is printed counts, too.
-        """
+    def is_always_inside(self, load: Load) -> bool:
+        """Returns whether the element of a load exists even where the conditions around it fail."""
         if any(isinstance(part, Within) and part.is_guarded for part in expressions(load)):
             return False
         shape = self.buffers[load.buffer].shape
         return all(
             is_within(self._range(index), (0, size - 1))
-            or (or_clamped and self.may_be_outside(load, axis, size))
-            for axis, (index, size) in enumerate(zip(load.indices, shape, strict=True))
+            for index, size in zip(load.indices, shape, strict=True)
         )
 
     # Indices.
@@ -635,8 +559,6 @@ class Values:
                 return self.names[name]
             case Within(operand=Cast(operand=operand)) if is_float(operand.dtype):
                 return f"(int64_t){self.value(expr)}"
-            case Within(operand=operand, is_guarded=True) if self._is_narrow(operand):
-                return f"(int64_t){self.value(operand)}"
             case Within(operand=operand, is_guarded=True):
                 return self._unwrapped(operand)
             case Within(operand=operand):
@@ -653,9 +575,6 @@ class Values:
                 op="floordiv" | "truncdiv" | "mod" | "truncmod" as op, left=left, right=right
             ) if has_variable(expr) and self._range(left)[0] >= 0 and self._range(right)[0] > 0:
                 return f"({self.index(left)} {division_sign(op)} {self.index(right)})"
-            case Binary(op="min" | "max", dtype="int32") if self.is_in_vector and loads(expr):
-                # A sum with data is one of 32 bits, as it may wrap: vectors hold twice as many.
-                return f"(int64_t){self.value(expr)}"
             case Binary(op="min" | "max" as op, left=left, right=right) if has_variable(expr):
                 return f"{self.helper(op, 'int64')}({self.index(left)}, {self.index(right)})"
         text = self.value(expr)
@@ -663,10 +582,6 @@ class Values:
             # A value that int64_t cannot hold is beyond the end of any array.
             return f"{self.helper('signed')}({bare(text)})"
         return f"(int64_t){text}"
-
-    def _is_narrow(self, index: Expr) -> bool:
-        """Returns whether vectors compute an index that is in range in 32 bits: sums may wrap."""
-        return self.is_in_vector and index.dtype == "int32" and not has_variable(index)
 
     def _unwrapped(self, expr: Expr) -> str:
         """Returns an index that is in range as it stands, in 64 bits: no sum in it has wrapped."""
@@ -684,9 +599,7 @@ class Values:
         name = self.names[buffer]
         if buffer in self.variables:
             return name
-        # Vectors gather twice as many elements by offsets of 32 bits; gcc multiplies no others.
-        is_narrow = self.is_in_vector and math.prod(shape) <= dtype_range("int32")[1]
-        return f"{name}[{offset(tuple(indices), shape, is_narrow=is_narrow)}]"
+        return f"{name}[{offset(tuple(indices), shape)}]"
 
     def _load(self, load: Load) -> str:
         if 0 in self.buffers[load.buffer].shape:
@@ -703,10 +616,6 @@ class Values:
             return self._element(load.buffer, indices, shape)
         return self.element(load.buffer, load.indices)
 
-    def _is_element(self, load: Load) -> bool:
-        """Returns whether a load is one of an array, and not of a variable or an empty array."""
-        return load.buffer not in self.variables and 0 not in self.buffers[load.buffer].shape
-
     def clamped(self, load: Load, axis: int, size: int) -> str:
         """Returns an index of a load, moved into its range if it may be outside."""
         index = load.indices[axis]
@@ -715,18 +624,11 @@ class Values:
         if self.check_bounds:
             arguments = f"{self.index(index)}, {size}, {self.check(load, axis)}, ms_failed"
             return f"{self.helper('clamp_checked')}({arguments})"
-        # Vectors hold twice as many indices of 32 bits, and each loop variable has 64.
-        is_narrow = index.dtype == "int32" and is_within((0, size), dtype_range("int32"))
-        if is_narrow and not has_variable(index):
-            return f"(int64_t){self._nearest('int32')}({bare(self.value(index))}, {size})"
-        return f"{self._nearest('int64')}({bare(self.index(index))}, {size})"
+        return f"{self._nearest()}({bare(self.index(index))}, {size})"
 
-    def _nearest(self, dtype: str) -> str:
+    def _nearest(self) -> str:
         """Returns the helper that moves an index into its range."""
-        if self.is_in_vector:
-            return self.helper("clamp", dtype)
-        is_outside = self.rare("i < 0 || i >= size")
-        return self.helper("near", dtype, is_outside=is_outside)
+        return self.helper("near", "int64", is_outside=self.rare("i < 0 || i >= size"))
 
     def may_be_outside(self, access: Load | Store, axis: int, size: int) -> bool:
         """Returns whether an index has to be guarded."""
@@ -754,14 +656,12 @@ class Values:
         return self.checks.index(text) + 1
 
 
-def _is_call(part: Expr) -> bool:
-    """Returns whether C calls a function for an operation."""
-    match part:
-        case FunctionCall(function=name):
-            return FUNCTIONS[name].is_transcendental and not FUNCTIONS[name].is_instruction
-        case Binary(op="pow"):
-            return is_float(part.dtype)
-    return False
+def quotient_template(op: str, dtype: str) -> str:
+    """Returns the template of a division or a remainder of any integers of a dtype."""
+    kind = signedness(dtype)
+    if kind == "unsigned":
+        op = {"floordiv": "truncdiv", "truncmod": "mod"}.get(op, op)
+    return f"{op}__{kind}"
 
 
 def constant_and_number(extreme: Binary) -> tuple[Const, Expr] | None:
