@@ -1958,6 +1958,27 @@ def test_a_term_that_only_some_positions_have_is_0_at_the_others() -> None:
     assert "d[i + 1, j_2] = d[i + 1, j_2] + terms_1[j_2]\n" in text
 
 
+def test_each_body_of_a_pair_gets_its_term() -> None:
+    # d[i, 0] and d[j, 0] are one element where a body meets itself.
+    kernel = parse_kernel("""kernel pairs(a: float32[40, 3], d: float32[40, 3]) -> (d) {
+  reduction i in 0 .. 40 {
+    reduction j in 0 .. 40 {
+      local t: float32[] {
+        t[] = a[j, 0] - (a[i, 1] * a[i, 2])
+        d[j, 0] = d[j, 0] + (t[] * t[])
+        d[i, 0] = d[i, 0] - t[]
+      }
+    }
+  }
+}""")
+    after = arranged(split_updates, kernel)
+    lines = [line.strip() for line in body_of(after).splitlines()]
+    assert "d[j_1, 0] = d[j_1, 0] + terms[j_1]" in lines
+    assert "reduction j_2 in 0 .. 40 {" in lines
+    inputs = exact_inputs(kernel)
+    np.testing.assert_array_equal(interpret(after, inputs), interpret(kernel, inputs))
+
+
 @pytest.mark.parametrize("guard", ["(j + p) >= 20", "((2 - p) + j) >= 20", "(40 * p) >= (21 - j)"])
 def test_a_window_may_have_one_term_under_several_conditions(guard: str) -> None:
     # The statement is the same in each iteration of the window, its condition is not.

@@ -24,8 +24,8 @@ from msops._loops.to_c.reduce.scattering import sum_over_neighbours
 
 UPDATES = (
     ("split running maxima", split_running_maxima),
-    ("sum over neighbours", sum_over_neighbours),
     ("defer sums", defer_sums),
+    ("sum over neighbours", sum_over_neighbours),
 )
 """Of updates as the author or a gradient wrote them."""
 

@@ -1,4 +1,4 @@
-"""Loops that add to neighbours of each position, as gradients of windows do.
+"""Loops that add to neighbours of each position, as gradients of windows do, or to both of a pair.
 
 For each block of positions, one loop computes the sum that each neighbour gets. A loop for each
 neighbour then adds these:
@@ -102,12 +102,14 @@ class _SplittingUpdates:
         # Other accesses of these buffers might read incomplete sums, or write too early.
         stores = sum(isinstance(s, Store) and s.buffer in updated for s in statements(loop.body))
         reads = sum(load.buffer in updated for load in loads_in(loop.body))
-        steps = [step(target, loop, self._buffers) for target in guarded]
+        steps = {target: step(target, loop, self._buffers) for target in guarded}
+        moving = {target.buffer for target, moved in steps.items() if moved}
         ranges = nested_ranges((loop,), scope.ranges)
         if (
             not stores == reads == sum(map(len, guarded.values()))
-            or None in steps
-            or sum(moved in (1, -1) for moved in steps) <= len(updated)
+            or None in steps.values()
+            # Else no iterations meet.
+            or all(sum(target.buffer == name for target in guarded) == 1 for name in moving)
             or not all(is_of_its_own(name, loop) for name in others)
             # An element may exist only under its conditions.
             or not all(not all(g) or exists(t, ranges, self._buffers) for t, g in guarded.items())
