@@ -324,6 +324,7 @@ ATTRIBUTES = (
 )
 MEMORY = (
     library("reads what it has written, in place", "repeatable", "AddsInPlace", inplace={0: 0}),
+    library("results kept for each size", "repeatable", "KeepsResultsOfEachSize"),
     library("keys of threads left", "many calls", "LeavesKey"),
     python("Python: memory kept by each call", "many calls", keeps),
     python("Python: an order in memory shared by threads", "eager and jit", sorts_shared),

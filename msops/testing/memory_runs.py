@@ -149,12 +149,14 @@ class GuardedRuns(Runs):
         ]
         # The first that the op takes sets what a kernel keeps.
         first = next((case for case in cases if self.subject.stands([case])), None)
-        before = None if first is None else self.subject.job(first)
-        if before is None:
+        # And a kernel may keep something for each size.
+        flats = [flat for flat in (first, self.subject.unlike) if flat is not None]
+        before = [job for job in map(self.subject.job, flats) if job is not None]
+        if not before:
             return self.again
         # What depends on addresses differs here from `back`, too.
-        before = dataclasses.replace(before, poison=POISONS[1])
-        *_, run = run_jobs([before, self.job], moved=True)
+        before = [dataclasses.replace(job, poison=POISONS[1]) for job in before]
+        *_, run = run_jobs([*before, self.job], moved=True)
         return run
 
     @functools.cached_property

@@ -79,7 +79,7 @@ def check_eager_and_jit(subject: Subject) -> Finding:
     ]
     with concurrent.futures.ThreadPoolExecutor(_THREADS) as pool:
         # Unlike inputs: of equal ones, threads that share memory would compute the same.
-        cases = [(subject.flat, expected), *_with_rolled_inputs(subject)] * _CALLS_PER_THREAD
+        cases = [(subject.flat, expected), *_with_unlike_inputs(subject)] * _CALLS_PER_THREAD
 
         def work(flat: tuple[np.ndarray, ...]) -> list[np.ndarray]:
             with subject.face():
@@ -98,10 +98,10 @@ def check_eager_and_jit(subject: Subject) -> Finding:
     return passed(check, "same bytes, on two threads too")
 
 
-def _with_rolled_inputs(
+def _with_unlike_inputs(
     subject: Subject,
 ) -> list[tuple[tuple[np.ndarray, ...], list[np.ndarray]]]:
-    """Returns inputs of the same values in another order, and results; none if they are refused."""
+    """Returns other inputs, and results; none if the op refuses them."""
     return [] if subject.unlike is None else [(subject.unlike, subject.run(subject.unlike))]
 
 

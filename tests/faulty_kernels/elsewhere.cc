@@ -15,6 +15,7 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <map>
 #include <new>
 #include <string>
 #include <vector>
@@ -456,6 +457,16 @@ KERNEL(AddsInPlace) {
 KERNEL(HealthyInPlace) {
   ARRAYS;
   for (int64_t i = n - 1; i >= 0; --i) y[i] = x[i] + (i ? x[i - 1] : 0);
+  return 0;
+}
+
+KERNEL(KeepsResultsOfEachSize) {
+  ARRAYS;
+  static std::map<int64_t, std::vector<float>> kept;
+  std::vector<float>& results = kept[n];
+  results.resize(n);
+  if (n > 0 && results[0] == 0) Twice(x, results.data(), n);
+  std::copy(results.begin(), results.end(), y);
   return 0;
 }
 
