@@ -182,6 +182,31 @@ def test_floats_are_not_taken_for_real_numbers(
         assert_same(np.asarray(one), other, shape)
 
 
+@pytest.mark.parametrize("way", ["shared by a batch", "known to XLA"])
+def test_divisors_that_the_program_shares_or_knows(way: str) -> None:
+    """By ``jax.vmap`` over the numerators alone, or as constants of a jitted program."""
+    kernel = parse_kernel("""kernel quotients(x: float32[4], d: float32[4])
+                                     -> (by_data, floored, counted) {
+      buffer by_data: float32[4]
+      buffer floored: float32[4]
+      buffer counted: float32[4]
+      parallel i in 0 .. 4 {
+        by_data[i] = x[i] / d[i]
+        floored[i] = x[i] // d[i]
+        counted[i] = x[i] / float32((3 * i) + 3)
+      }
+    }""")
+    function = build(to_raised(kernel))
+    x, d = np.float32([3e38, 1.75, -1.75, 7]), np.float32([3e38, 6, 6, -3e38])
+    if way == "known to XLA":
+        got = jax.jit(lambda x: function(x, d))(x)
+    else:
+        got = [r[1] for r in jax.vmap(function, in_axes=(0, None))(np.stack([x, x]), d)]
+    wanted = x / d, x // d, x / np.float32([3, 6, 9, 12])
+    for one, other in zip(got, wanted, strict=True):
+        np.testing.assert_array_equal(np.asarray(one), other)
+
+
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint32"])
 def test_products_of_integers_wrap(dtype: str) -> None:
     shapes = [s.strip() for s in INTEGERS if s.strip() and (dtype[0] != "u" or "sign" not in s)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, reduce
+from functools import cached_property, partial, reduce
 from typing import TypeAlias, TypeVar, TypeVarTuple
 
 import numpy as np
@@ -18,7 +18,7 @@ from msops._loops.ir.ranges import Range
 from msops._loops.to_jax.printing.shields import (
     Origins,
     barred,
-    divisor,
+    divide,
     keeping_nan,
     origin_of,
     shield,
@@ -96,8 +96,9 @@ class Environment(AxesNamed):
         if all(self.origins.is_constant(value.array) for value in values):
             self.origins.may_be_nan = True
         operands = shield(op, values, self.origins)
-        if op == "div" and set(operands[0].axes) - set(operands[1].axes):
-            function = _divide_by_spread
+        if op == "div":
+            is_computed = bool(self.origins.of(operands[1].array))
+            function = partial(divide, is_computed=is_computed)
         if self.origins.may_be_nan:
             function = keeping_nan(op, function)
         result = self.apply(function, *operands)
@@ -194,7 +195,3 @@ class Environment(AxesNamed):
         """
         mask = value if holds else self.apply(lax.bitwise_not, value)
         return dataclasses.replace(self.knowing(condition, holds), masks=(*self.masks, mask))
-
-
-def _divide_by_spread(numerator: Array, array: Array) -> Array:
-    return lax.div(numerator, divisor(numerator, array))

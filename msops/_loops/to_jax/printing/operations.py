@@ -17,6 +17,7 @@ from msops._loops.ir import scalars
 from msops._loops.ir.formulas import evaluate, is_name
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.operators import is_float
+from msops._loops.to_jax.printing.shields import divide
 from msops._loops.to_jax.printing.values import Array, in_float32
 
 
@@ -140,7 +141,7 @@ def _floor_of_quotient(x: Array, y: Array) -> Array:
     """As numpy: from the remainder, which is exact where the quotient is not."""
     zero, one = like(x, 0), like(x, 1)
     remainder = lax.rem(x, y)
-    quotient = lax.div(lax.sub(x, remainder), y)
+    quotient = divide(lax.sub(x, remainder), y)
     lower = _differ_in_sign(remainder, y)
     quotient = lax.select(lower, lax.sub(quotient, one), quotient)
     signed_zero = _zero_with_sign(lax.mul(_at_most_one(x), _at_most_one(y)))

@@ -155,14 +155,21 @@ def origin_of(op: str, values: Sequence[Value]) -> str:
     return _ORIGINS.get(op, "several")
 
 
-def divisor(numerator: Array, array: Array) -> Array:
-    """Returns a divisor that was spread over the shape of its numerator.
+def divide(x: Array, y: Array, is_computed: bool = False) -> Array:
+    """Returns a quotient of floats.
 
-    XLA would compute the inverse before it is spread: too inexact, and 0 for a large divisor. It
-    does not look through a choice, which LLVM later finds to be none. The choice is by the
-    numerator, so that it stays one if `jax.vmap` spreads the divisor further.
+    Where XLA knows the divisor, or finds that rows share it, it would multiply by the inverse,
+    which is inexact, and 0 of a large divisor. A caller's program may bring that about: by a
+    constant, or by `jax.vmap`. XLA does not look through a choice by the numerator.
+
+    Args:
+      x: the numerator.
+      y: the divisor.
+      is_computed: operations made it. LLVM later finds that choice to be none, so it costs nothing.
+        What may be a constant of the program needs a choice that is one: a NaN may divide a NaN.
     """
-    return lax.select(lax.ne(numerator, numerator), _rounded_array(array), array)
+    other = _rounded_array(y) if is_computed else lax.stop_gradient(x)
+    return lax.div(x, lax.select(lax.ne(x, x), other, y))
 
 
 def repeated(value: Value, origins: Origins) -> Value:
