@@ -19,7 +19,6 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.analysis.early_ends import conditions_to_go_on
-from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, nested_ranges
@@ -37,7 +36,7 @@ from msops._loops.ir.walk import (
     stored_in,
 )
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.facts.blocks import can_swap, is_alike
+from msops._loops.to_c.facts.blocks import can_swap, is_alike, over_box
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.facts.work import LEAST_WORK, work_in_loops
 from msops._loops.to_c.lanes.choosing import with_all_choices
@@ -184,14 +183,12 @@ def _on_copies(
 
 def _copy(loop: For, buffer: Buffer, own: Buffer, names: Names, *, is_back: bool) -> Stmt:
     """Returns the loops that copy a row of an array, or copy it back."""
-    at = [names.fresh("e") for _ in own.shape]
-    inner = tuple(map(Var, at))
-    outer = (Var(loop.var), *inner)
-    copy: Stmt = (
-        Store(buffer.name, outer, Load(own.name, inner, own.dtype))
-        if is_back
-        else Store(own.name, inner, Load(buffer.name, outer, buffer.dtype))
-    )
-    for var, size in zip(reversed(at), reversed(own.shape), strict=True):
-        copy = For(var, integer(0), integer(size), (copy,), "parallel")
-    return copy
+    outer: Expr = Var(loop.var)
+
+    def copied(at: tuple[Expr, ...]) -> Stmt:
+        if is_back:
+            return Store(buffer.name, (outer, *at), Load(own.name, at, own.dtype))
+        return Store(own.name, at, Load(buffer.name, (outer, *at), buffer.dtype))
+
+    spans = [(0, size) for size in own.shape]
+    return over_box(spans, ["e"] * len(spans), names, copied)

@@ -26,7 +26,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.boxes import Box, Span
@@ -44,10 +44,12 @@ from msops._loops.ir.walk import (
     statements,
     with_parts,
     with_value,
+    within_locals,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
-from msops._loops.to_c.facts.blocks import index
+from msops._loops.to_c.facts.blocks import index, over_box
+from msops._loops.to_c.facts.bodies import without_locals
 
 LEAST_SHARE = 0.05
 """Share of a step that its copies take, as estimated; less is not worth doubling the code."""
@@ -83,33 +85,32 @@ class _Alternation:
         if span is None or span[1] - span[0] < _FEWEST_STEPS:
             return None
         first, steps = span[0], span[1] - span[0]
-        own, body, inside = _without_locals(loop, scope)
+        body, locals_ = without_locals(loop.body)
+        own = {buffer.name: buffer for buffer in locals_}
         work, back = _split(body)
         taken = {found.store.buffer: _source(found) for found in _whole_stores(back, {})}
         usable = {**self._temporaries(loop, scope), **own}
         if not _may_alternate(work, back, own, usable, {**scope.buffers, **own}):
             return None
-        if not self._is_worth(loop, back, scope, inside):
+        if not self._is_worth(loop, back, scope):
             return None
 
         def step(body: tuple[Stmt, ...], at: Expr) -> tuple[Stmt, ...]:
             rest = [buffer for name, buffer in own.items() if name not in taken.values()]
-            return with_value(_with_locals(body, rest, loop), loop.var, at)
+            return with_value(within_locals(rest, body), loop.var, at)
 
         pair = Var(self._names.fresh(loop.var))
         at = index("add", index("mul", pair, integer(2)), integer(first))
         swap = {**taken, **{source: target for target, source in taken.items()}}
         twice = (*step(work, at), *step(_renamed(work, swap), index("add", at, integer(1))))
-        whole: list[Stmt] = [
-            self._copy(target, usable[source], loop) for target, source in taken.items()
-        ]
+        whole = [self._copy(target, usable[source]) for target, source in taken.items()]
         whole.append(
             with_parts(loop, var=pair.name, begin=integer(0), end=integer(steps // 2), body=twice)
         )
         if steps % 2:
             whole += step(body, integer(first + steps - 1))
         declared = [own[source] for source in taken.values() if source in own]
-        return _with_locals(tuple(whole), declared, loop)
+        return within_locals(declared, tuple(whole))
 
     @functools.cached_property
     def _accesses(self) -> Counter[str]:
@@ -125,42 +126,21 @@ class _Alternation:
             if name in scope.buffers and name not in outer and count == self._accesses[name]
         }
 
-    def _is_worth(self, loop: For, back: Sequence[Stmt], scope: Scope, inside: Scope) -> bool:
+    def _is_worth(self, loop: For, back: Sequence[Stmt], scope: Scope) -> bool:
         """Returns whether the copies are a good part of a step."""
         costs = cost.NativeCosts(self._kernel)
+        (inside,) = scope.inside(loop)
         seconds = sum(costs.loop(copy, inside) for copy in back if isinstance(copy, For))
         return seconds >= LEAST_SHARE * costs.iteration(loop, scope)
 
-    def _copy(self, source: str, target: Buffer, loop: For) -> Stmt:
+    def _copy(self, source: str, target: Buffer) -> Stmt:
         """Returns a loop nest that copies a whole array."""
-        indices = tuple(Var(self._names.fresh("at")) for _ in target.shape)
-        stmt: Stmt = Store(
-            target.name, indices, Load(source, indices, target.dtype), location=loop.location
-        )
-        for variable, size in zip(reversed(indices), reversed(target.shape), strict=True):
-            stmt = For(
-                variable.name, integer(0), integer(size), (stmt,), "parallel",
-                location=loop.location,
-            )  # fmt: skip
-        return stmt
 
+        def copied(at: tuple[Expr, ...]) -> Stmt:
+            return Store(target.name, at, Load(source, at, target.dtype))
 
-def _without_locals(loop: For, scope: Scope) -> tuple[dict[str, Buffer], tuple[Stmt, ...], Scope]:
-    """Returns the local arrays around a loop's body, the body inside of them, and its scope."""
-    own: dict[str, Buffer] = {}
-    body = loop.body
-    (inside,) = scope.inside(loop)
-    while len(body) == 1 and isinstance(body[0], Local):
-        own[body[0].buffer.name] = body[0].buffer
-        (inside,) = inside.inside(body[0])
-        body = body[0].body
-    return own, body, inside
-
-
-def _with_locals(body: tuple[Stmt, ...], buffers: Iterable[Buffer], loop: For) -> tuple[Stmt, ...]:
-    for buffer in buffers:
-        body = (Local(buffer, body, location=loop.location),)
-    return body
+        spans = [(0, size) for size in target.shape]
+        return over_box(spans, ["at"] * len(spans), self._names, copied)
 
 
 def _split(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
@@ -172,18 +152,11 @@ def _split(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:
 
 
 def _copies(stmt: Stmt) -> bool:
-    """Returns whether a statement copies boxes and does nothing else."""
+    """Returns whether a statement copies boxes to the same indices, and does nothing else."""
     inside = [inner for inner in statements((stmt,)) if not isinstance(inner, For)]
-    found = list(_whole_stores((stmt,), {}))
-    return len(found) == len(inside) > 0 and all(_is_copy(one.store) for one in found)
-
-
-def _is_copy(stmt: Stmt) -> bool:
-    """Returns whether a statement copies an element to the same indices of a buffer."""
-    return (
-        isinstance(stmt, Store)
-        and isinstance(stmt.value, Load)
-        and stmt.value.indices == stmt.indices
+    stores = [found.store for found in _whole_stores((stmt,), {})]
+    return len(stores) == len(inside) > 0 and all(
+        isinstance(store.value, Load) and store.value.indices == store.indices for store in stores
     )
 
 
@@ -216,7 +189,8 @@ def _may_alternate(
         stored[_source(copy)] == 1
         and not stored[copy.store.buffer]
         and whole.get(_source(copy)) == copy.box
-        and _kind(buffers[_source(copy)]) == _kind(buffers[copy.store.buffer])
+        and buffers[_source(copy)].dtype == buffers[copy.store.buffer].dtype
+        and buffers[_source(copy)].shape == buffers[copy.store.buffer].shape
         and _is_inside(copy.box, buffers[copy.store.buffer])
         for copy in copies
     )
@@ -245,10 +219,6 @@ def _whole_stores(body: tuple[Stmt, ...], ranges: Mapping[str, Span]) -> Iterato
 def _source(copy: _WholeStore) -> str:
     assert isinstance(copy.store.value, Load)
     return copy.store.value.buffer
-
-
-def _kind(buffer: Buffer) -> tuple[tuple[int, ...], str]:
-    return buffer.shape, buffer.dtype
 
 
 def _renamed(body: tuple[Stmt, ...], names: Mapping[str, str]) -> tuple[Stmt, ...]:

@@ -7,19 +7,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store, Var
-from msops._loops.ir.walk import rewrite_all, variables, with_parts
-from msops._loops.to_c.facts.blocks import in_blocks
+from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store
+from msops._loops.ir.walk import rewrite_all, variables
+from msops._loops.to_c.facts.blocks import over_box
 from msops._loops.to_c.facts.strides import offset
 
 A = TypeVar("A")
 
 FEWEST_READS = 32
 """Reads of each element of a factor: with so many, copying it takes a small share of the time."""
-_LINE = 16
-"""Elements that are copied together: those of a line of memory."""
 
 
 @dataclass(frozen=True)
@@ -92,20 +89,12 @@ class AxisCopies:
     def _filling(self, factor: Factor, copy: Buffer) -> Stmt:
         """Returns the loops that copy an array with one axis as the last."""
         source = self._buffers[factor.load.buffer]
-        at = [Var(self._names.fresh(f"{source.name}_{n}")) for n in range(len(source.shape))]
-        load = Load(source.name, tuple(at), source.dtype)
-        store: Stmt = Store(copy.name, factor.moved_axes(load.indices), load)
-        *outer, last = factor.moved_axes(
-            tuple(
-                For(var.name, integer(0), integer(size), (), "parallel")
-                for var, size in zip(at, source.shape, strict=True)
-            )
-        )
 
-        def line(block: For, _: Var) -> tuple[Stmt, ...]:
-            run: tuple[Stmt, ...] = (with_parts(block, body=(store,)),)
-            for part in reversed(outer):
-                run = (with_parts(part, body=run),)
-            return run
+        def copied(at: tuple[Expr, ...]) -> Stmt:
+            before, last = at[: factor.axis], at[-1]
+            load = Load(source.name, (*before, last, *at[factor.axis : -1]), source.dtype)
+            return Store(copy.name, at, load)
 
-        return in_blocks(last, _LINE, self._names, line)
+        prefixes = [f"{source.name}_{axis}" for axis in range(len(source.shape))]
+        spans = [(0, size) for size in copy.shape]
+        return over_box(spans, factor.moved_axes(tuple(prefixes)), self._names, copied)

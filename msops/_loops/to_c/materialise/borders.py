@@ -21,12 +21,12 @@ from collections.abc import Collection, Iterator
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.boxes import Box, Span, hull
 from msops._loops.analysis.unwritten import find_overwritten
-from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Buffer, Const, For, Kernel, Stmt, Store, Var
+from msops._loops.ir.nodes import Buffer, Const, Kernel, Stmt, Store
 from msops._loops.ir.ranges import range_of
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import visit, with_body
+from msops._loops.to_c.facts.blocks import over_box
 
 _LEAST_BYTES = 1 << 20
 """Of such a result: a smaller one stays in a cache."""
@@ -82,9 +82,6 @@ def _border(buffer: Buffer, box: Box, names: Names) -> Iterator[Stmt]:
 
 
 def _zeros(buffer: Buffer, spans: tuple[Span, ...], names: Names) -> Stmt:
-    places = [names.fresh(f"{buffer.name}_{axis}") for axis in range(len(spans))]
     zero = Const(as_dtype(buffer.dtype).dtype.type(0).item(), buffer.dtype)
-    stmt: Stmt = Store(buffer.name, tuple(map(Var, places)), zero)
-    for var, (begin, end) in reversed(list(zip(places, spans, strict=True))):
-        stmt = For(var, integer(begin), integer(end), (stmt,), "parallel")
-    return stmt
+    prefixes = [f"{buffer.name}_{axis}" for axis in range(len(spans))]
+    return over_box(spans, prefixes, names, lambda at: Store(buffer.name, at, zero))

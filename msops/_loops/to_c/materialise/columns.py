@@ -66,10 +66,9 @@ class _Rows:
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...]:
         """Returns what replaces a loop over positions; the loops inside come first."""
         changed = rewrite_inner_loops(loop, scope, self.loop)
-        if changed is not loop or is_innermost(loop):
+        is_short = (fixed_trips(loop) or 0) < _FEWEST_POSITIONS
+        if changed is not loop or is_short or is_innermost(loop):
             return (changed,)
-        if (fixed_trips(loop) or 0) < _FEWEST_POSITIONS:
-            return (loop,)
         columns: list[_Columns] = []
 
         def rest_of(body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:

@@ -7,6 +7,7 @@ two is left in the term.
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence, Set
 from dataclasses import dataclass
@@ -38,17 +39,18 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import Ranges, dtype_range, nested_ranges, range_of
+from msops._loops.ir.ranges import Ranges, nested_ranges, range_of
+from msops._loops.ir.scalars import identity
 from msops._loops.ir.walk import (
     Scope,
     declared_in,
     expressions,
     loads,
     loads_in,
+    map_accesses,
     map_all,
     operands,
     own_expressions,
-    rewrite_statements,
     statements,
     stored_in,
     substitute,
@@ -88,13 +90,9 @@ class WindowSum:
     def neutral(self) -> Const:
         """The number that changes no sum."""
         dtype = self.target.dtype
-        if self.op == "add":
-            # -0.0 + x is x for 0.0, too.
-            return Const(-0.0, dtype) if is_float(dtype) else Const(0, dtype)
-        if is_float(dtype):
-            return Const(math.inf if self.op == "min" else -math.inf, dtype)
-        low, high = dtype_range(dtype)
-        return Const(high if self.op == "min" else low, dtype)
+        # -0.0 + x is x for 0.0, too.
+        is_zero = self.op == "add" and is_float(dtype)
+        return Const(-0.0 if is_zero else identity(self.op, dtype), dtype)
 
 
 @dataclass(frozen=True)
@@ -162,17 +160,13 @@ class ColumnWindow:
 
     def _effort(self, load: int) -> int:
         """Returns the operations of a term, in which an element takes `load` to read."""
-        values = [e for stmt in statements(self.body) for e in _values(stmt)]
+        values = [
+            expr
+            for stmt in statements(self.body)
+            if isinstance(stmt, Store | If)
+            for expr in own_expressions(stmt)
+        ]
         return sum(_effort(part, load) for value in values for part in computed(value))
-
-
-def _values(stmt: Stmt) -> tuple[Expr, ...]:
-    match stmt:
-        case Store(value=value):
-            return (value,)
-        case If(condition=condition):
-            return (condition,)
-    return ()
 
 
 def _effort(part: Expr, load: int) -> int:
@@ -212,12 +206,9 @@ def window_in_columns(stmt: For, row: For, scope: Scope) -> ColumnWindow | None:
     sums = _sums(body, {loop.var for loop in loops})
     if not sums:
         return None
-    for number in reversed(range(len(loops))):
-        others = (*loops[:number], *loops[number + 1 :])
-        window = _in_columns(row, loops[number], others, body, sums, scope)
-        if window:
-            return window
-    return None
+    splits = ((loops[n], (*loops[:n], *loops[n + 1 :])) for n in reversed(range(len(loops))))
+    found = (_in_columns(row, *split, body, sums, scope) for split in splits)
+    return next((window for window in found if window), None)
 
 
 def _whole(loop: For, position: str) -> tuple[For, list[Expr]]:
@@ -295,13 +286,15 @@ def _in_columns(
     ranges[COLUMN] = (first[0], after[1] - 1)
     start = index("mul", Var(row.var), integer(step))
     position: dict[str, Expr] = {across.var: index("sub", Var(COLUMN), start)}
-    column = map_all(
-        _in_variables(body, sums), lambda e: simplified(substitute(e, position), ranges)
+    targets = {one.target.buffer for one in sums}
+    summed = map_accesses(
+        body, lambda a: dataclasses.replace(a, indices=()) if a.buffer in targets else a
     )
+    column = map_all(summed, lambda expr: simplified(substitute(expr, position), ranges))
     found = [e for stmt in statements(column) for e in own_expressions(stmt)]
     if any(not {row.var, across.var}.isdisjoint(variables(e)) for e in found):
         return None
-    known = declared_in(column) | {one.target.buffer for one in sums}
+    known = declared_in(column) | targets
     if any(load.buffer in stored - known for load in loads_in(column)):
         return None
     read_ = [load for load in loads_in(column) if load.buffer in scope.buffers]
@@ -352,18 +345,3 @@ def _sums(body: tuple[Stmt, ...], inner: Set[str]) -> tuple[WindowSum, ...]:
             return ()
         read |= {load.buffer for load in loads(update.term)}
     return tuple(found.values()) if read.isdisjoint(found) else ()
-
-
-def _in_variables(body: tuple[Stmt, ...], sums: tuple[WindowSum, ...]) -> tuple[Stmt, ...]:
-    """Returns statements that add to variables with the names of the buffers of the sums."""
-    targets = {one.target.buffer for one in sums}
-
-    def change(store: Store) -> tuple[Stmt, ...]:
-        update = update_of(store) if store.buffer in targets else None
-        if update is None:
-            return (store,)
-        old = Load(store.buffer, (), update.target.dtype)
-        op = "sub" if update.is_negated else update.op
-        return (with_parts(store, indices=(), value=binary(op, old, update.term)),)
-
-    return rewrite_statements(body, change, Store)

@@ -58,7 +58,7 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.facts.blocks import in_blocks, with_buffer, with_index
+from msops._loops.to_c.facts.blocks import in_blocks, over_box, with_buffer, with_index
 from msops._loops.to_c.facts.strides import coefficient, step
 from msops._loops.to_c.reduce.separating import with_rows_apart
 
@@ -233,11 +233,8 @@ class _SplittingReductions:
 
     def _nest(self, shape: tuple[int, ...], store: Callable[[tuple[Expr, ...]], Store]) -> Stmt:
         """Returns a store for each element of an array."""
-        axes = [self._names.fresh("element") for _ in shape]
-        stmt: Stmt = store(tuple(map(Var, axes)))
-        for axis, extent in zip(reversed(axes), reversed(shape), strict=True):
-            stmt = For(axis, integer(0), integer(extent), (stmt,), "parallel")
-        return stmt
+        spans = [(0, size) for size in shape]
+        return over_box(spans, ["element"] * len(spans), self._names, store)
 
 
 def _is_local(buffer: Buffer) -> bool:
