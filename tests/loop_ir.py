@@ -138,7 +138,6 @@ from msops._loops.to_c.clean.fresh_results import write_fresh_results
 from msops._loops.to_c.clean.merging import merge_branches
 from msops._loops.to_c.clean.reductions import sum_in_variables
 from msops._loops.to_c.facts.apart import are_apart
-from msops._loops.to_c.lanes.conditional_sums import add_choices
 from msops._loops.to_c.lanes.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.lanes.lane_rows import put_rows_in_lanes
 from msops._loops.to_c.lanes.registers import keep_vectors_in_registers
@@ -266,7 +265,6 @@ __all__ = [
     "Var",
     "Within",
     "accesses_in",
-    "add_choices",
     "adjoint",
     "alternate_arrays",
     "alternating",

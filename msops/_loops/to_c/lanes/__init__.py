@@ -16,13 +16,11 @@ owning.py           local copies of rows that only one iteration touches
 choosing.py         choices of values instead of conditions
 copying.py          local copies of elements that are read often
 diagonals.py        rows that read the row before, in lanes along diagonals
-conditional_sums.py sums of a term or zero, without a branch
 vectors.py          loops that run in vectors, marked for the printer
 registers.py        local arrays that are values of vector types
 whole_conditions.py conditions of two cheap parts, without a branch between them
 """
 
-from msops._loops.to_c.lanes.conditional_sums import add_choices
 from msops._loops.to_c.lanes.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.lanes.lane_rows import put_rows_in_lanes
 from msops._loops.to_c.lanes.registers import keep_vectors_in_registers
@@ -38,7 +36,6 @@ OUTER = (
 """Of loops around others."""
 
 INNERMOST = (
-    ("add choices", add_choices),
     ("mark vectors", mark_vectors),
     ("keep vectors in registers", keep_vectors_in_registers),
     ("evaluate whole conditions", evaluate_whole_conditions),
