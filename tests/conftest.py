@@ -67,6 +67,26 @@ def forget_programs() -> Iterator[None]:
     jax.clear_caches()
 
 
+@pytest.fixture(autouse=True, scope="session")
+def keep_programs(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Has a process of `make test` compile equal programs once: most are of one operation.
+
+    JAX finds a program by its text and by how it is compiled. Each process has a folder of its own,
+    as one could read what another has written in part.
+    """
+    if "JAX_DISABLE_MOST_OPTIMIZATIONS" not in os.environ:
+        return
+    import jax
+    from jax.experimental.compilation_cache import compilation_cache
+
+    folder = tmp_path_factory.getbasetemp() / "programs"
+    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
+    # JAX has looked for a folder when it compiled for the first time, as a file was imported.
+    compilation_cache.reset_cache()
+
+
 @pytest.fixture(scope="module")
 def as_users_compile() -> Iterator[None]:
     """Has XLA optimise a file's programs, as users' are, where `make test` otherwise leaves it out.
