@@ -29,7 +29,6 @@ FLAGS = (
     # Vectors are printed as such. Those that a compiler makes of loops are no quicker, additions
     # have an order of their own in them, and gcc 11 and 12 load and store some elements wrongly.
     "-fno-tree-vectorize",
-    "-fno-tree-slp-vectorize",
     # The assembler reads while the compiler writes.
     "-pipe",
     # It gets what it calls, and not the C library: a process has that, and of what gcc calls by
@@ -57,6 +56,9 @@ GCC_FLAGS = (
     # It hands elements from one iteration to the next: the gradient of deriche takes 4 to 10 times
     # as long without it, those of a median filter and thomas 1.3 and 1.25, of seidel 0.7.
     "-fno-tree-partial-pre",
+    # It packs the few scalars of a recurrence into a vector, whose parts then wait for each other:
+    # nussinov takes 2.6, harris 1.1.
+    "-fno-tree-slp-vectorize",
     # It follows single bits through all loops, for 1.03 of gcc's time and no quicker code.
     "-fno-tree-bit-ccp",
     # It orders instructions anew, as processors do by themselves. gcc takes 0.97 without it, 42

@@ -11,7 +11,6 @@ vector_functions.py  functions on vectors
 thread_calls.py  calls that split a loop over threads
 dialect.py       C where it differs from CUDA C
 functions.py     mathematical functions of our own
-fused.py         products added to vectors in one rounding
 halves.py        float16
 library.py       declarations of the C library
 """

@@ -33,9 +33,9 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.to_c.clean.reductions import fixed_updates
 from msops._loops.to_c.facts.strides import offset
-from msops._loops.to_c.printing.fused import fused
 from msops._loops.to_c.printing.lane_code import has_halves, in_vectors, trips_of
 from msops._loops.to_c.printing.thread_calls import Captured, task_call, task_text
+from msops._loops.to_c.printing.vector_functions import VectorFunctions
 from msops._loops.to_c.text import Statements, Values, bare, indented
 from msops._loops.to_c.text.syntax import SIGNS
 
@@ -129,23 +129,17 @@ class CPrinter(Statements):
         size = count * as_dtype(dtype).dtype.itemsize
         if update is None or update.op != "add" or size < _FUSED_BYTES:
             return bare(self._vector_value(store.value, lanes))
-        kind = self._vector_type(dtype, count)
-        total = self._as_vector(update.target, lanes, kind)
+        name = VectorFunctions(self.values, count).fused(dtype)
+        total = self._vector_value(update.target, lanes)
         for is_negated, part in _addends(update.term, update.is_negated):
             if isinstance(part, Binary) and part.op == "mul":
-                name = self.values.symbol(fused(kind, dtype, size, is_negated=is_negated))
-                factors = (self._as_vector(f, lanes, kind) for f in (part.left, part.right))
-                total = f"{name}({', '.join(factors)}, {total})"
+                one, other = (self._vector_value(f, lanes) for f in (part.left, part.right))
+                one = f"-{one}" if is_negated else bare(one)
+                total = f"{name}({one}, {bare(other)}, {total})"
             else:
                 sign = "-" if is_negated else "+"
                 total = f"({total} {sign} {self._vector_value(part, lanes)})"
         return bare(total)
-
-    def _as_vector(self, expr: Expr, lanes: For, kind: str) -> str:
-        """Returns a value as a vector of a type."""
-        value = self._vector_value(expr, lanes)
-        # Nothing but a broadcast: x - 0 is x, also for -0.
-        return value if lanes.var in variables(expr) else f"{value} - ({kind}){{0}}"
 
     def _vector_value(self, expr: Expr, lanes: For) -> str:
         """Returns a value as a vector, or as a number if all lanes share it."""

@@ -55,6 +55,13 @@ class VectorFunctions(VectorTypes):
             f"#ifdef __FP_FAST_FMA{ending.upper()}\n  return __builtin_fma{ending}(x, y, z);\n"
             "#else\n  return x * y + z;\n#endif\n  }, a, b, c);"
         )
+        if size in _LETTERS:
+            # For clang, which has none of gcc's names for it.
+            alone = (
+                f"\n#if defined({'__AVX512F__' if size == 64 else '__FMA__'})\n"
+                f'  __asm__("vfmadd231p{letter} %2, %1, %0" : "+v"(c) : "v"(a), "v"(b));\n'
+                f"  return c;\n#else\n  {alone}\n#endif"
+            )
         parameters = f"{kind} a, {kind} b, {kind} c"
         inner = self.define(f"{name}_of_vectors", kind, parameters, call, alone, size, "__FMA__")
         broadcast = ", ".join(f"{x} - {kind}{{}}" for x in ("one", "other", "sum"))
