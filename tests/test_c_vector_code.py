@@ -278,3 +278,18 @@ def test_nothing_past_the_last_lane_is_read(tmp_path: Path) -> None:
     script.write_text(AT_THE_END)
     run = subprocess.run([sys.executable, script], capture_output=True, text=True)
     assert (run.returncode, run.stdout) == (0, "True\n[9. 9.]\n"), run.stderr
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "int32"])
+def test_a_number_that_the_compiler_knows_becomes_a_vector(tmp_path: Path, dtype: str) -> None:
+    kernel = parse_kernel(f"""kernel k(a: {dtype}[40], c: {dtype}[2]) -> (b) {{
+      buffer b: {dtype}[40]
+      parallel i in 0 .. 40 @vector(lanes) {{
+        b[i] = a[i] + ((c[0] // c[1]) * 0:{dtype})
+      }}
+    }}""")
+    a, c = np.arange(40).astype(dtype), np.array([7, 2], dtype)
+    source = printed(kernel, 0)
+    (got,) = call(build_together(tmp_path, [source]), kernel, source, [a, c])
+    assert "vector" in source.text
+    np.testing.assert_array_equal(got, a)

@@ -96,9 +96,15 @@ class VectorTypes:
     def everywhere(self, number: str, dtype: str) -> str:
         """Returns a vector of a number."""
         kind = self.of(dtype)
-        # x - 0 is x, also for -0.
-        is_of_float = is_float(dtype)
-        return f"({number} - {kind}{{}})" if is_of_float else f"({kind}{{}} + {number})"
+        if is_float(dtype):
+            # x - 0 is x, also for -0.
+            return f"({number} - {kind}{{}})"
+        if bytes_of(dtype) >= 4:
+            return f"({kind}{{}} + {number})"
+        # gcc takes a cast of an int whose value it knows for that int, which does not fit.
+        name, alone = self.name("everywhere", dtype), f"return {kind}{{}} + x;"
+        of_number = f"{self.values.value_type(dtype)} x"
+        return f"{self.define(name, kind, of_number, '', alone, self.size(dtype))}({bare(number)})"
 
     def mask_everywhere(self, condition: str, bytes_: int) -> str:
         """Returns a condition as a vector."""
