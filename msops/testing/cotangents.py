@@ -22,6 +22,8 @@ Arrays: TypeAlias = list[np.ndarray]
 # The square of a number that is so much larger, or smaller, is none of float32.
 _FACTOR = 2.0**66
 _LARGE = "large cotangents"
+_FREED = 8
+"""Pieces of memory of a size that are freed before a call."""
 
 
 def nonlinear_lines(subject: Subject, real: Sequence[int]) -> list[str]:
@@ -52,13 +54,20 @@ def rule_of(
     results, linear = jax.vjp(of_real, *(jnp.asarray(subject.flat[i]) for i in real))
 
     def pull_back(cotangents: Sequence[np.ndarray]) -> Arrays:
-        gradients = linear([jnp.array(c) for c in cotangents])
-        # Copies: what a rule does not write is what the gradient before left in its memory.
+        given = [jnp.array(c) for c in cotangents]
+        _leave_numbers([subject.flat[index] for index in real])
+        gradients = linear(given)
         return [np.array(gradient) for gradient in gradients]
 
     rng = np.random.default_rng(0)
     signs = [rng.choice([-1.0, 1.0], r.shape) * rng.uniform(0.5, 1.5, r.shape) for r in results]
     return pull_back, [np.asarray(s, r.dtype) for s, r in zip(signs, results, strict=True)]
+
+
+def _leave_numbers(arrays: Sequence[np.ndarray]) -> None:
+    """Frees memory of the sizes of some arrays that is not 0, for what a rule does not write."""
+    freed = [np.full_like(array, 77) for array in arrays for _ in range(_FREED)]
+    jax.block_until_ready([jnp.array(array) for array in freed])
 
 
 def _cases(
