@@ -37,7 +37,7 @@ def unlike_dtypes(subject: Subject, real: Sequence[int]) -> list[str]:
         return []
     lines = []
     for position, own, other in zip(real, expected, got, strict=True):
-        apart = np.abs(own - other).max(initial=0)
+        apart = np.max(np.abs(own - other), initial=0)
         # Not >: a NaN is a difference.
         if _is_moderate(own) and not apart <= _PART * largest(own):
             lines.append(
