@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,15 @@ from quick_cases import one_in
 from test_custom_transformations import weighted_sum
 
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+
+
+@pytest.fixture(autouse=True)
+def keep_lines() -> Iterator[None]:
+    """Programs that differ in their lines alone are one for JAX's cache, which `make test` has."""
+    found = jax.config.jax_compilation_cache_include_metadata_in_key
+    jax.config.update("jax_compilation_cache_include_metadata_in_key", True)
+    yield
+    jax.config.update("jax_compilation_cache_include_metadata_in_key", found)
 
 
 def hlo_of(function: Any, *inputs: Any) -> str:
