@@ -22,7 +22,7 @@ Arrays: TypeAlias = list[np.ndarray]
 # The square of a number that is so much larger, or smaller, is none of float32.
 _FACTOR = 2.0**66
 _LARGE = "large cotangents"
-_FREED = 8
+_FREED = 128
 """Pieces of memory of a size that are freed before a call."""
 
 
@@ -65,9 +65,9 @@ def rule_of(
 
 
 def _leave_numbers(arrays: Sequence[np.ndarray]) -> None:
-    """Frees memory of the sizes of some arrays that is not 0, for what a rule does not write."""
-    freed = [np.full_like(array, 77) for array in arrays for _ in range(_FREED)]
-    jax.block_until_ready([jnp.array(array) for array in freed])
+    """Frees memory that is not 0, for what a rule does not write: all that is free of a size."""
+    sizes = {array.nbytes + more for array in arrays for more in range(0, 192, 16)}
+    _ = [np.full(size, 77, np.uint8) for size in sizes for _ in range(_FREED)]
 
 
 def _cases(
