@@ -68,6 +68,8 @@ GCC_FLAGS = (
 """What gcc alone knows: other compilers refuse a flag that they do not know.
 
 Times are those of a kernel without the flag by its time with all, gcc 12.2, AVX-512, one thread.
+Those of -fno-thread-jumps, -fno-loop-unroll-and-jam, -fno-split-loops and -fno-tree-partial-pre are
+older than the vectors that msops prints, and not measured again.
 """
 
 _memos: dict[tuple[object, ...], Library] = {}

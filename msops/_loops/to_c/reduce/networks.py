@@ -12,8 +12,8 @@
 A value that leaves is NaN if one of the numbers that went in is. So a network looks for NaN where
 values leave, and not at every step. The bits of a number, with those behind the sign inverted if
 it is negative, are an integer: -0 is the one below 0. An extreme of integers is an instruction; one
-of floats that finds NaN, and keeps both zeros apart, takes seven. A network that sorts has many
-more steps than numbers, so this takes a third of the time.
+of floats that finds NaN, and keeps both zeros apart, takes several. A network that sorts has many
+more steps than numbers: medians of nine take a third of the time.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ from msops._loops.ir.walk import (
 
 _DTYPES = ("float32", "float64")
 _STEPS_PER_NUMBER = 2
-"""Steps for each number that goes in: it takes four operations, and a step saves six."""
+"""Fewest steps for each number that goes in: to make an integer of it takes longer than a step."""
 
 
 def sort_integers(kernel: Kernel) -> Kernel:
