@@ -143,7 +143,6 @@ from msops._loops.to_c.lanes.lane_rows import put_rows_in_lanes
 from msops._loops.to_c.lanes.registers import keep_vectors_in_registers
 from msops._loops.to_c.lanes.searching import split_searches
 from msops._loops.to_c.lanes.vectors import mark_vectors
-from msops._loops.to_c.lanes.whole_conditions import evaluate_whole_conditions
 from msops._loops.to_c.materialise import alternating, fusing
 from msops._loops.to_c.materialise import borders as c_borders
 from msops._loops.to_c.materialise import columns as c_columns
@@ -302,7 +301,6 @@ __all__ = [
     "distribute",
     "drop_starts",
     "evaluate",
-    "evaluate_whole_conditions",
     "expand_carried",
     "expand_locals",
     "expr_text",

@@ -30,7 +30,6 @@ TOO_FEW = {
     "block triangles": "cholesky, 1.39, its gradient 2.1",
     "split searches": "searches, 6.4",
     "put diagonals in lanes": "distances of strings, 5.5",
-    "evaluate whole conditions": "AKG's operators; CUDA needs it, too",
 }
 
 

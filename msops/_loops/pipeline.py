@@ -47,7 +47,6 @@ from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.passes.version_ragged_rows import version_ragged_rows
 from msops._loops.to_c import clean, lanes, materialise, order, ranges, reduce
 from msops._loops.to_c.clean.reductions import sum_in_variables
-from msops._loops.to_c.lanes.whole_conditions import evaluate_whole_conditions
 from msops._loops.to_c.materialise.borders import zero_borders
 from msops._loops.to_c.materialise.workspaces import place_locals
 from msops._loops.to_cuda.grid import mark_grids
@@ -124,7 +123,6 @@ PASSES_TO_CUDA: Passes = (
     ("sum in variables", sum_in_variables),
     ("place locals", partial(place_locals, most_bytes=THREAD_BYTES)),
     ("mark grids", mark_grids),
-    ("evaluate whole conditions", evaluate_whole_conditions),
 )
 """From a kernel with the kinds of its loops to the form that CUDA C is printed from."""
 

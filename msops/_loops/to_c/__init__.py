@@ -12,7 +12,7 @@ docstring says what it decides, from which facts, and where to read about it:
 
 facts/ is what they ask about a kernel, and cost.py an estimate of the time of the code, for them
 and for the choice of a form. printing/ prints the C, text/ what C and CUDA C have in common. CUDA
-also uses sums in variables, early ends, whole conditions, storage and workspaces.
+also uses sums in variables, early ends, storage and workspaces.
 """
 
 from msops._loops.to_c.printing.source import CSource, c_source

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from msops._loops.analysis.costs import computed, effort, mean_trips
-from msops._loops.ir.nodes import Buffer, Expr, For, Load, Stmt, Store
+from msops._loops.ir.nodes import Expr, For, Load, Stmt, Store
 from msops._loops.ir.ranges import Ranges
-from msops._loops.ir.walk import bodies, loads
-from msops._loops.to_c.facts.strides import stride
+from msops._loops.ir.walk import bodies
 
 LEAST_WORK = 4
 """Operations for each element that a row fetches; with fewer, vectors do not pay."""
@@ -38,14 +37,6 @@ def work_in_loops(body: Sequence[Stmt], ranges: Ranges) -> float:
     return total + work(stmt for stmt in body if isinstance(stmt, Store))
 
 
-def is_cheap(expr: Expr, loop: For, buffers: Mapping[str, Buffer]) -> bool:
-    """Returns whether to evaluate an expression takes less than a branch around it.
-
-    Args:
-      expr: the expression; elements that it reads beside those of the last iteration are at hand.
-      loop: the loop around it.
-      buffers: the buffers of the kernel, locals too, by name.
-    """
-    return sum(map(effort, computed(expr))) <= MOST_EFFORT and all(
-        stride(load, loop.var, buffers) in (0, 1) for load in loads(expr)
-    )
+def is_quick(expr: Expr) -> bool:
+    """Returns whether to evaluate an expression takes less than the wrong guess of a branch."""
+    return sum(map(effort, computed(expr))) <= MOST_EFFORT

@@ -9,16 +9,15 @@ Literature: conditions as masks (Allen, Kennedy, Porterfield, Warren, POPL 1983)
 others as lanes (Pharr and Mark, ISPC, InPar 2012; Karrenberg and Hack, CGO 2011); Halide's
 VectorizeLoops.
 
-searching.py        searches for an extreme element, in loops of their own and in lanes
-lane_rows.py        rows that run in order, one in each lane of a vector
-lane_groups.py      groups of rows, one in each lane of a vector
-owning.py           local copies of rows that only one iteration touches
-choosing.py         choices of values instead of conditions
-copying.py          local copies of elements that are read often
-diagonals.py        rows that read the row before, in lanes along diagonals
-vectors.py          loops that run in vectors, marked for the printer
-registers.py        local arrays that are values of vector types
-whole_conditions.py conditions of two cheap parts, without a branch between them
+searching.py   searches for an extreme element, in loops of their own and in lanes
+lane_rows.py   rows that run in order, one in each lane of a vector
+lane_groups.py groups of rows, one in each lane of a vector
+owning.py      local copies of rows that only one iteration touches
+choosing.py    choices of values instead of conditions
+copying.py     local copies of elements that are read often
+diagonals.py   rows that read the row before, in lanes along diagonals
+vectors.py     loops that run in vectors, marked for the printer
+registers.py   local arrays that are values of vector types
 """
 
 from msops._loops.to_c.lanes.diagonals import put_diagonals_in_lanes
@@ -26,7 +25,6 @@ from msops._loops.to_c.lanes.lane_rows import put_rows_in_lanes
 from msops._loops.to_c.lanes.registers import keep_vectors_in_registers
 from msops._loops.to_c.lanes.searching import split_searches
 from msops._loops.to_c.lanes.vectors import mark_vectors
-from msops._loops.to_c.lanes.whole_conditions import evaluate_whole_conditions
 
 OUTER = (
     ("split searches", split_searches),
@@ -38,6 +36,5 @@ OUTER = (
 INNERMOST = (
     ("mark vectors", mark_vectors),
     ("keep vectors in registers", keep_vectors_in_registers),
-    ("evaluate whole conditions", evaluate_whole_conditions),
 )
 """Of innermost loops."""

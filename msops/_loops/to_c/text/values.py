@@ -48,6 +48,7 @@ from msops._loops.ir.ranges import (
     unwrapped_range,
 )
 from msops._loops.ir.walk import contents, expressions, loads, own_expressions, statements
+from msops._loops.to_c.facts.work import is_quick
 from msops._loops.to_c.text.dialect import Declaration, Dialect
 from msops._loops.to_c.text.helpers import fill
 from msops._loops.to_c.text.names import choose_names
@@ -93,6 +94,7 @@ _VALUE_TYPES = {
     "float64": "double",
 }  # fmt: skip
 
+WHOLE = {"land": "&", "lor": "|"}
 PLAIN_QUOTIENTS = ("/", "%", ">>", "&")
 """Operators of C that divide."""
 _OF_CONSTANTS = {"min": "least", "max": "greatest"}
@@ -275,10 +277,24 @@ class Values:
             return f"(({_VALUE_TYPES[dtype]}){self._wrapped(expr)})"
         left, right = self.value(expr.left), self.value(expr.right)
         if op in (*COMPARISONS, *LOGICAL, "and", "or", "xor"):
-            return f"({left} {SIGNS[op]} {right})"
+            sign = WHOLE[op] if self._is_whole(expr) else SIGNS[op]
+            return f"({left} {sign} {right})"
         if is_float(dtype):
             return self.rounded(self._float_binary(expr, left, right), dtype)
         return self._integer_binary(expr, left, right)
+
+    def _is_whole(self, expr: Binary) -> bool:
+        """Returns whether a condition is evaluated whole, without a branch between its parts.
+
+        Where data decide, no processor foresees a branch. A compiler makes one: it may not read
+        elements before the first part holds, for all it knows. Of variables it decides this itself.
+        """
+        return (
+            expr.op in LOGICAL
+            and any(load.indices for load in loads(expr.right))
+            and is_quick(expr.right)
+            and self._is_cheap(expr.right)
+        )
 
     def _float_binary(self, expr: Binary, left: str, right: str) -> str:
         op, dtype = expr.op, computed(expr.dtype)
