@@ -10,18 +10,21 @@ for v in range(a[0], a[1]):     ->     if a[0] and a[1] are int32 numbers: the l
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 
 from msops._loops.frontends.bounds import as_bound
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
     BinaryOp,
+    Buffer,
     Cast,
     Const,
     Expr,
     For,
     Load,
     Local,
+    Location,
     Select,
     Stmt,
     Store,
@@ -31,9 +34,9 @@ from msops._loops.ir.operators import result_dtype
 from msops._loops.ir.ranges import Ranges, dtype_range, range_of
 from msops._loops.ir.walk import guarded_loads, own_expressions
 
-COUNT = "uint64"
+_COUNT = "uint64"
 """The dtype of a number of iterations, which two of int64 may be apart."""
-PART = 1 << 30
+_PART = 1 << 30
 """How many iterations one loop makes."""
 
 
@@ -78,36 +81,64 @@ def has_element_at(body: tuple[Stmt, ...], place: Expr) -> bool:
     return False
 
 
-def counter_dtype(begin: Expr) -> str:
-    """Returns the dtype of the values of a range that starts at a bound."""
-    return "uint64" if begin.dtype == "uint64" else "int64"
+def far_loop(
+    span: tuple[Expr, Expr, int],
+    name: str,
+    fresh: Callable[[str], str],
+    inner: Callable[[Expr, str, Expr], tuple[Stmt, ...]],
+    location: Location | None,
+) -> tuple[Stmt, ...]:
+    """Returns the loops of a range that counts in 64 bits; nothing if their body is nothing.
+
+    Args:
+      span: begin, end and step of the range.
+      name: of its variable.
+      fresh: returns a name like another one that is not in use.
+      inner: makes a loop over a part of the range, from the value of the variable, the name that
+        the loop counts by from 0, and its end.
+      location: where in the source.
+    """
+    begin, end, step = span
+    start = Buffer(fresh(f"{name}_begin"), (), "uint64" if begin.dtype == "uint64" else "int64")
+    count = Buffer(fresh(f"{name}_count"), (), _COUNT)
+    first, iterations = (Load(buffer.name, (), buffer.dtype) for buffer in (start, count))
+    part, place = Var(fresh(f"{name}_part")), Var(fresh(name))
+    body = inner(_value(first, step, part, place), place.name, _left(iterations, part))
+    if not body:
+        return ()
+    zero = Const(0, INDEX_DTYPE)
+    whole = For(part.name, zero, _parts(iterations), body, location=location)
+    stored = Store(start.name, (), wide(begin, start.dtype))
+    counted = Store(count.name, (), _count(begin, end, step))
+    held = Local(count, (stored, counted, whole), location=location)
+    return (Local(start, (held,), location=location),)
 
 
-def count(begin: Expr, end: Expr, step: int) -> Expr:
-    """Returns the number of values of a range, in the dtype `COUNT`."""
+def _count(begin: Expr, end: Expr, step: int) -> Expr:
+    """Returns the number of values of a range, in 64 bits."""
     first, last = (begin, end) if step > 0 else (end, begin)
-    one, zero = Const(1, COUNT), Const(0, COUNT)
-    distance = _binary("sub", wide(last, COUNT), wide(first, COUNT))  # wraps to what is right
-    steps = _binary("floordiv", _binary("sub", distance, one), Const(abs(step), COUNT))
-    return Select(_is_less(first, last), _binary("add", steps, one), zero, COUNT)
+    one, zero = Const(1, _COUNT), Const(0, _COUNT)
+    distance = _binary("sub", wide(last, _COUNT), wide(first, _COUNT))  # wraps to what is right
+    steps = _binary("floordiv", _binary("sub", distance, one), Const(abs(step), _COUNT))
+    return Select(_is_less(first, last), _binary("add", steps, one), zero, _COUNT)
 
 
-def parts(count: Expr) -> Expr:
+def _parts(count: Expr) -> Expr:
     """Returns how many loops a number of iterations takes; the last one may be empty."""
-    whole = _binary("floordiv", count, Const(PART, COUNT))
-    return as_bound(_binary("add", whole, Const(1, COUNT)))
+    whole = _binary("floordiv", count, Const(_PART, _COUNT))
+    return as_bound(_binary("add", whole, Const(1, _COUNT)))
 
 
-def left(count: Expr, part: Var) -> Expr:
+def _left(count: Expr, part: Var) -> Expr:
     """Returns how many iterations the loop of a number makes."""
-    done = _binary("mul", Cast(part, COUNT), Const(PART, COUNT))
-    return as_bound(_binary("min", _binary("sub", count, done), Const(PART, COUNT)))
+    done = _binary("mul", Cast(part, _COUNT), Const(_PART, _COUNT))
+    return as_bound(_binary("min", _binary("sub", count, done), Const(_PART, _COUNT)))
 
 
-def value(start: Expr, step: int, part: Var, place: Var) -> Expr:
+def _value(start: Expr, step: int, part: Var, place: Var) -> Expr:
     """Returns the value of a range at a place of one of its loops."""
     dtype = start.dtype
-    before = _binary("mul", Cast(part, dtype), Const(PART, dtype))
+    before = _binary("mul", Cast(part, dtype), Const(_PART, dtype))
     steps = _binary("mul", _binary("add", before, Cast(place, dtype)), Const(abs(step), dtype))
     return _binary("add" if step > 0 else "sub", start, steps)
 
@@ -124,7 +155,7 @@ def _is_less(one: Expr, other: Expr) -> Expr:
     """Returns whether an integer is below one that may be of another signedness."""
     if "uint64" not in (one.dtype, other.dtype):
         return _binary("lt", wide(one, "int64"), wide(other, "int64"))
-    less = _binary("lt", wide(one, COUNT), wide(other, COUNT))
+    less = _binary("lt", wide(one, _COUNT), wide(other, _COUNT))
     if one.dtype != "uint64":
         is_negative = _binary("lt", wide(one, "int64"), Const(0, "int64"))
         return Binary("lor", is_negative, less, "bool")

@@ -3,8 +3,8 @@
 `grammar` says what may be written, `names` what each name means; both need no shapes and run
 when the op is made. The other modules translate a kernel for the shapes and dtypes of a call.
 
-Modules: arithmetic, bound, calls, counting, early, expressions, grammar, grids, helpers,
-indexing, inlining, jumps, kept, kernel, language, loop_parts, loops, names, paths, rewriting,
+Modules: arithmetic, bound, calls, counting, early, expressions, grammar, helpers,
+indexing, inlining, jumps, kept, kernel, language, loops, names, paths, rewriting,
 statement_forms, statements, syntax, translation, typing, values.
 """
 

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable, Iterable
+from typing import TypeAlias
 
 from msops._loops.frontends import far_ranges
 from msops._loops.frontends.bounds import as_bound
 from msops._loops.frontends.hybrid.counting import WHILE
-from msops._loops.frontends.hybrid.expressions import constant_int, scalar, value_of
-from msops._loops.frontends.hybrid.grids import grid
-from msops._loops.frontends.hybrid.loop_parts import (
-    Body,
-    for_loop,
-    forget_names,
-    nonempty,
-    target_of,
-)
+from msops._loops.frontends.hybrid.expressions import as_scalar, constant_int, scalar, value_of
+from msops._loops.frontends.hybrid.language import LOOP_HINTS
 from msops._loops.frontends.hybrid.translation import Translation
-from msops._loops.frontends.hybrid.values import EXPR, describe, literal
+from msops._loops.frontends.hybrid.values import Value, describe, literal
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -25,6 +20,7 @@ from msops._loops.ir.nodes import (
     Buffer,
     Const,
     Expr,
+    For,
     If,
     Load,
     Local,
@@ -37,6 +33,10 @@ from msops._loops.ir.ranges import dtype_range, is_within, range_of, unwrapped_r
 from msops._loops.ir.scalars import EXACT
 from msops._loops.ir.walk import loads
 
+Body = Callable[[], tuple[Stmt, ...]]
+"""Translates the body of the loop."""
+_Span: TypeAlias = tuple[Expr, Expr, int]
+"""Begin, end and step of a range."""
 MOST_COPIES = 1 << 14
 """How often `const_range` may write out a body: the compiler reads every copy."""
 
@@ -53,7 +53,7 @@ def loop(t: Translation, node: ast.For, body: Body) -> None:
     assert isinstance(node.iter.func, ast.Name)
     kind = node.iter.func.id
     if kind == "grid":
-        grid(t, node, body)
+        _grid(t, node, node.iter.args[0], body)
     elif kind == "const_range":
         _unrolled(t, node, body)
     elif kind == "bind":
@@ -61,115 +61,122 @@ def loop(t: Translation, node: ast.For, body: Body) -> None:
             raise t.report.build_error(
                 node.iter, "the first input of 'bind' names a thread axis", "Write a string."
             )
-        _ranged(t, node, _range(t, node.iter.args[1:]), kind, body)
+        _nest(t, node, [_range(t, node.iter.args[1:])], kind, body)
     elif kind == WHILE:
-        _counted(t, node, _range_of_while(t, node.iter), "range", body)
+        _while(t, node, node.iter, body)
     else:
-        _ranged(t, node, _range(t, node.iter.args), kind, body)
+        _nest(t, node, [_range(t, node.iter.args)], kind, body)
 
 
-def _ranged(
-    t: Translation, node: ast.For, span: tuple[Expr, Expr, int], kind: str, body: Body
-) -> None:
-    """A range whose bounds may be beyond those of loops: then another loop counts in 64 bits."""
-    begin, end, step = span
-    fits = far_ranges.fits((begin, end), t.ranges)
-
-    def near() -> bool:
-        """Returns whether an iteration is in range of its arrays only if its value is an int32."""
-        inner: tuple[Stmt, ...] = ()
-
-        def kept() -> tuple[Stmt, ...]:
-            nonlocal inner
-            inner = body()
-            return inner
-
-        _counted(t, node, (as_bound(begin), as_bound(end), step), kind, kept)
-        value = t.values[t.names.symbols[target_of(node)]]
-        return isinstance(value, EXPR) and far_ranges.has_element_at(inner, value)
-
-    if isinstance(fits, Const):
-        if fits.value:
-            near()
-        else:
-            _far(t, node, span, kind, body)
-        return
-    with t.block(()) as branch:
-        is_all = near()
-    then = branch.finish()
-    if is_all:
-        for statement in then:
-            t.emit(statement)
-        return
-    forget_names(t, node)
-    with t.block(()) as branch:
-        _far(t, node, span, kind, body)
-    if then:
-        t.emit(If(fits, then, branch.finish(), location=t.report.source.location(node)))
+def _grid(t: Translation, node: ast.For, argument: ast.expr, body: Body) -> None:
+    extents = value_of(t, argument)
+    if not isinstance(extents, tuple):
+        raise t.report.build_error(
+            argument,
+            f"grid takes a tuple of extents; got {describe(extents)}",
+            "Write grid(a.shape) or grid((n, m)).",
+        )
+    spans: list[_Span] = []
+    for extent in extents:
+        bound = t.typing.fitting(argument, as_scalar(t, argument, extent))
+        if bound.dtype not in INTEGERS:
+            raise t.report.build_error(
+                argument,
+                f"an extent of grid is an integer; got {describe(bound)}",
+                "Write grid((n, m)) with integers.",
+            )
+        spans.append((literal(0), bound, 1))
+    _nest(t, node, spans, "grid", body)
 
 
-def _far(
-    t: Translation, node: ast.For, span: tuple[Expr, Expr, int], kind: str, body: Body
-) -> None:
-    """A range that counts in 64 bits; see `far_ranges`."""
-    begin, end, step = span
-    name = target_of(node).id
-    location = t.report.source.location(node)
-    start = Buffer(t.fresh(f"{name}_begin"), (), far_ranges.counter_dtype(begin))
-    count = Buffer(t.fresh(f"{name}_count"), (), far_ranges.COUNT)
-    first, iterations = (Load(buffer.name, (), buffer.dtype) for buffer in (start, count))
-    part, place = Var(t.fresh(f"{name}_part")), Var(t.fresh(name))
-    with t.block(()) as inner:
-        value = far_ranges.value(first, step, part, place)
-        bound = as_bound(value)
-        t.typing.exact[id(bound)] = (bound, value)
-        _bind(t, node, bound)
-        _emit_loop(t, node, place.name, literal(0), far_ranges.left(iterations, part), kind, body)
-    outer = for_loop(
-        t, node, part.name, literal(0), far_ranges.parts(iterations), inner.finish(), "range"
-    )
-    if outer.body:
-        stored = Store(start.name, (), far_ranges.wide(begin, start.dtype))
-        counted = Store(count.name, (), far_ranges.count(begin, end, step))
-        held = Local(count, (stored, counted, outer), location=location)
-        t.emit(Local(start, (held,), location=location))
+def _nest(t: Translation, node: ast.For, spans: list[_Span], kind: str, body: Body) -> None:
+    """Emits loops over some spans, one in the other.
+
+    Where bounds may be beyond those of loops, which data decide, there are two versions: in the
+    second one such a loop counts in 64 bits, see `far_ranges`. The first one is enough where an
+    iteration is in range of its arrays only if the value is an int32.
+    """
+    name, location = target_of(node).id, t.report.source.location(node)
+    values: list[Expr] = []
+    innermost: tuple[Stmt, ...] = ()
+
+    def loops(is_near: bool) -> tuple[Stmt, ...]:
+        """Returns the loops over those spans whose variables have no values yet."""
+        nonlocal innermost
+        number = len(values)
+        if number == len(spans):
+            _bind(t, node, tuple(values) if kind == "grid" else values[0])
+            innermost = body()
+            return innermost
+        begin, end, step = spans[number]
+        base = f"{name}_{number}" if kind == "grid" else name
+
+        def inside(value: Expr) -> tuple[Stmt, ...]:
+            bound = as_bound(value)
+            if bound is not value:
+                t.typing.exact[id(bound)] = (bound, value)
+            values.append(bound)
+            return loops(is_near)
+
+        def part(value: Expr, var: str, end: Expr) -> tuple[Stmt, ...]:
+            return _loop(t, node, var, literal(0), end, kind, lambda: inside(value))
+
+        if is_near or _fits(t, spans[number]) == Const(True, "bool"):
+            return _counted(t, node, base, (as_bound(begin), as_bound(end), step), kind, inside)
+        return far_ranges.far_loop(spans[number], base, t.fresh, part, location)
+
+    def version(is_near: bool) -> tuple[Stmt, ...]:
+        values.clear()
+        return loops(is_near)
+
+    fits = _fits(t, *spans)
+    found = version(is_near=fits != Const(False, "bool"))
+    if found and not isinstance(fits, Const):
+        far = [value for value, span in zip(values, spans, strict=True)
+               if _fits(t, span) != Const(True, "bool")]  # fmt: skip
+        if not all(far_ranges.has_element_at(innermost, value) for value in far):
+            forget_names(t, node)
+            found = (If(fits, found, version(is_near=False), location=location),)
+    _emit(t, found)
+
+
+def _while(t: Translation, node: ast.For, call: ast.Call, body: Body) -> None:
+    def inside(value: Expr) -> tuple[Stmt, ...]:
+        _bind(t, node, value)
+        return body()
+
+    _emit(t, _counted(t, node, target_of(node).id, _range_of_while(t, call), "range", inside))
+
+
+def _fits(t: Translation, *spans: _Span) -> Expr:
+    return far_ranges.fits(tuple(bound for span in spans for bound in span[:2]), t.ranges)
 
 
 def _counted(
-    t: Translation, node: ast.For, span: tuple[Expr, Expr, int], kind: str, body: Body
-) -> None:
-    begin, end, step = span
-    var = t.fresh(target_of(node).id)
-    if step == 1 and end.dtype == INDEX_DTYPE:
-        _bind(t, node, Var(var))
-        _emit_loop(t, node, var, begin, end, kind, body)
-        return
-    # The count of iterations, and the value in each, in terms of the bounds at the start.
-    if any(loads(begin)):
-        held = Buffer(t.fresh(f"{var}_begin"), (), INDEX_DTYPE)
-        with t.block(()) as around:
-            t.emit(Store(held.name, (), begin))
-            _stepped(t, node, var, Load(held.name, (), INDEX_DTYPE), end, step, kind, body)
-        t.emit(Local(held, around.finish(), location=t.report.source.location(node)))
-    else:
-        _stepped(t, node, var, begin, end, step, kind, body)
-
-
-def _stepped(
     t: Translation,
     node: ast.For,
-    var: str,
-    begin: Expr,
-    end: Expr,
-    step: int,
+    name: str,
+    span: _Span,
     kind: str,
-    body: Body,
-) -> None:
-    size = abs(step)
-    first, last = (begin, end) if step > 0 else (end, begin)
-    offset = _binary("mul", literal(_wrapped(size)), Var(var))
-    _bind(t, node, _binary("add" if step > 0 else "sub", begin, offset))
-    _emit_loop(t, node, var, literal(0), _count(t, first, last, size), kind, body)
+    inside: Callable[[Expr], tuple[Stmt, ...]],
+) -> tuple[Stmt, ...]:
+    """Returns a loop over a span; `inside` makes its body from the value of its variable."""
+    begin, end, step = span
+    var = t.fresh(name)
+    if step == 1 and end.dtype == INDEX_DTYPE:
+        return _loop(t, node, var, begin, end, kind, lambda: inside(Var(var)))
+    # The count of iterations, and the value in each, in terms of the bounds at the start.
+    held = Buffer(t.fresh(f"{var}_begin"), (), INDEX_DTYPE) if any(loads(begin)) else None
+    start = Load(held.name, (), INDEX_DTYPE) if held else begin
+    first, last = (start, end) if step > 0 else (end, start)
+    offset = _binary("mul", literal(_wrapped(abs(step))), Var(var))
+    value = _binary("add" if step > 0 else "sub", start, offset)
+    count = _count(t, first, last, abs(step))
+    stepped = _loop(t, node, var, literal(0), count, kind, lambda: inside(value))
+    if held is None or not stepped:
+        return stepped
+    body = (Store(held.name, (), begin), *stepped)
+    return (Local(held, body, location=t.report.source.location(node)),)
 
 
 def _count(t: Translation, first: Expr, last: Expr, size: int) -> Expr:
@@ -197,7 +204,7 @@ def _wrapped(size: int) -> int:
     return (size - least) % (greatest - least + 1) + least
 
 
-def _range(t: Translation, args: list[ast.expr]) -> tuple[Expr, Expr, int]:
+def _range(t: Translation, args: list[ast.expr]) -> _Span:
     """Returns begin, end and step of a range."""
     begin = _integer(t, args[0]) if len(args) > 1 else literal(0)
     end = _integer(t, args[min(1, len(args) - 1)])
@@ -209,7 +216,7 @@ def _range(t: Translation, args: list[ast.expr]) -> tuple[Expr, Expr, int]:
     return begin, end, step
 
 
-def _range_of_while(t: Translation, node: ast.Call) -> tuple[Expr, Expr, int]:
+def _range_of_while(t: Translation, node: ast.Call) -> _Span:
     """Returns begin, end and step of a range that `counting` made.
 
     The end is an int64 where the limit may be the last int32, and is included.
@@ -265,20 +272,39 @@ def _unrolled(t: Translation, node: ast.For, body: Body) -> None:
     for value in values:
         forget_names(t, node)
         _bind(t, node, literal(value))
-        for statement in body():
-            t.emit(statement)
+        _emit(t, body())
 
 
-def _emit_loop(
+def _loop(
     t: Translation, node: ast.For, var: str, begin: Expr, end: Expr, kind: str, body: Body
-) -> None:
+) -> tuple[Stmt, ...]:
+    """Returns a loop of the kind that the author wrote, or nothing if its body is nothing."""
     t.ranges[var] = (range_of(begin, t.ranges)[0], range_of(end, t.ranges)[1] - 1)
-    for statement in nonempty(for_loop(t, node, var, begin, end, body(), kind)):
+    location = t.report.source.location(node)
+    loop = For(var, begin, end, body(), hint=LOOP_HINTS[kind], location=location)
+    return (loop,) if loop.body else ()
+
+
+def _emit(t: Translation, statements: Iterable[Stmt]) -> None:
+    for statement in statements:
         t.emit(statement)
 
 
-def _bind(t: Translation, node: ast.For, value: Expr) -> None:
+def _bind(t: Translation, node: ast.For, value: Value) -> None:
     t.values[t.names.symbols[target_of(node)]] = value
+
+
+def forget_names(t: Translation, node: ast.For) -> None:
+    """Makes the names of a body unbound, for another translation of it."""
+    path = t.names.blocks[id(node.body)]
+    for symbol in [inner for inner in t.values if t.home(inner)[: len(path)] == path]:
+        del t.values[symbol]
+
+
+def target_of(node: ast.For) -> ast.Name:
+    """Returns the name of the variable."""
+    assert isinstance(node.target, ast.Name)
+    return node.target
 
 
 def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:

@@ -27,14 +27,13 @@ from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Buffer,
     Const,
+    Expr,
     For,
     If,
-    Load,
     Local,
     Location,
     LoopHint,
-    Store,
-    Var,
+    Stmt,
 )
 from msops._loops.ir.operators import INTEGERS
 from msops._loops.ir.walk import with_value
@@ -318,22 +317,14 @@ def _range(
         return near
     if far_ranges.has_element_at(inner.body, var.node):
         return near
-    start = Buffer(fresh_key(f"{var.name}_begin"), (), far_ranges.counter_dtype(begin.node))
-    count = Buffer(fresh_key(f"{var.name}_count"), (), far_ranges.COUNT)
-    first, iterations = (Load(buffer.name, (), buffer.dtype) for buffer in (start, count))
-    part, place = Var(fresh_key(f"{var.name}_part")), Var(fresh_key(var.name))
-    value = as_bound(far_ranges.value(first, 1, part, place))
-    zero = Const(0, INDEX_DTYPE)
-    left, parts = far_ranges.left(iterations, part), far_ranges.parts(iterations)
-    body = with_value(inner.body, var.key, value)
-    each = For(place.name, zero, left, body, hint=hint, location=location)
-    whole = For(part.name, zero, parts, (each,), location=location)
-    stored = Store(start.name, (), far_ranges.wide(begin.node, start.dtype))
-    counted = Store(count.name, (), far_ranges.count(begin.node, end.node, 1))
-    far = Local(
-        start, (stored, Local(count, (counted, whole), location=location)), location=location
-    )
-    return Statement((If(fits, near.body, (far,), location=location),), near.sources)
+
+    def part(value: Expr, place: str, left: Expr) -> tuple[Stmt, ...]:
+        body = with_value(inner.body, var.key, as_bound(value))
+        return (For(place, Const(0, INDEX_DTYPE), left, body, hint=hint, location=location),)
+
+    span = begin.node, end.node, 1
+    far = far_ranges.far_loop(span, var.name, fresh_key, part, location)
+    return Statement((If(fits, near.body, far, location=location),), near.sources)
 
 
 def _bound(name: str, value: Any) -> ScalarExpr:
