@@ -5,7 +5,7 @@ Each function wraps one mechanism of JAX, so a new JAX needs changes in this pac
 
 May import: no other room.
 Modules: division, effects, ffi, lowering, nesting, pacing, partitioning, primitives, processes,
-saving, sub_byte, tracebacks, values.
+saving, sub_byte, tracebacks, unknown, values.
 """
 
 from msops._jax_seam.effects import KeepsOrder, RunsForEffect
@@ -55,6 +55,9 @@ from msops._jax_seam.sub_byte import (
 from msops._jax_seam.tracebacks import (
     hide_frames,
     with_hidden_frames,
+)
+from msops._jax_seam.unknown import (
+    unknown,
 )
 from msops._jax_seam.values import (
     ARRAY_TYPE,
@@ -112,6 +115,7 @@ __all__ = [
     "register_custom_calls",
     "saves",
     "shaped_array",
+    "unknown",
     "used_arguments",
     "vary_alike",
     "with_hidden_frames",

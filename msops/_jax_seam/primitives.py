@@ -18,6 +18,7 @@ from jax._src.util import weakref_cache_key_types
 from jax.interpreters import ad, batching, mlir
 
 from msops._jax_seam.lowering import run_rule
+from msops._jax_seam.unknown import unknown_operand
 from msops._jax_seam.values import shaped_array
 from msops.errors import GradientTypeError, MsopsError
 
@@ -66,9 +67,13 @@ class _Primitive(core.Primitive):
     """A primitive with several results, for operands that any mesh axes vary over.
 
     It says that `jax.experimental.jet` cannot have it.
+
+    Attributes:
+      shared: the primitive that it lowers to, if that is another one.
     """
 
     multiple_results = True
+    shared: core.Primitive | None = None
 
     def bind(self, *args: Any, **params: Any) -> Any:
         refuse_jet(args, getattr(params.get("operator"), "who", f"'{self.name}'"))
@@ -86,6 +91,7 @@ def new_primitive(
     impl: Callable[..., Sequence[Any]],
     runs_on_host: bool,
     has_effect: bool,
+    hides_inputs: bool = False,
 ) -> core.Primitive:
     """Returns a new primitive with several results and the given rules.
 
@@ -102,6 +108,7 @@ def new_primitive(
         of its lowering at each use.
       has_effect: whether its calls stand in the program's body, where they keep their order; else
         equal calls share a function.
+      hides_inputs: whether XLA must not know inputs that are constants of a program.
     """
     primitive = _Primitive(name)
     primitive.def_effectful_abstract_eval(abstract_eval)
@@ -111,11 +118,12 @@ def new_primitive(
         platform: functools.partial(run_rule, lower, platform) for platform in PLATFORMS
     }
     if runs_on_host or has_effect:
-        by_platform = functools.partial(_lower_by_platform, name, rules)
+        by_platform = functools.partial(_lower_by_platform, name, rules, hides_inputs)
         mlir.register_lowering(primitive, by_platform, cacheable=False)
     else:
+        shared = _with_unknown_inputs(primitive) if hides_inputs else primitive
         for platform, rule in rules.items():
-            mlir.register_lowering(primitive, rule, platform=platform)
+            mlir.register_lowering(shared, rule, platform=platform)
     if runs_on_host:
         dispatch.prim_requires_devices_during_lowering.add(primitive)
     batching.primitive_batchers[primitive] = batch
@@ -124,8 +132,55 @@ def new_primitive(
     return primitive
 
 
+def _with_unknown_inputs(primitive: _Primitive) -> core.Primitive:
+    """Has a primitive lower to another one, of inputs that XLA does not know; returns that one.
+
+    Constants are seen where the program calls, not in the function that equal calls share.
+    """
+    shared = primitive.shared = core.Primitive(primitive.name)
+    shared.multiple_results = True
+    shared.def_effectful_abstract_eval(primitive.abstract_eval)
+
+    def lower(context: Any, *operands: Any, **params: Any) -> Sequence[Any]:
+        results, _ = mlir.jaxpr_subcomp(
+            context.module_context,
+            _one_equation(shared, context, params),
+            context.name_stack,
+            context.tokens_in,
+            (),
+            *map(unknown_operand, operands),
+            dim_var_values=context.dim_var_values,
+            const_lowering=context.const_lowering,
+            outer_traceback=context.traceback,
+        )
+        return results
+
+    mlir.register_lowering(primitive, lower, cacheable=False)
+    return shared
+
+
+def _one_equation(primitive: core.Primitive, context: Any, params: dict[str, Any]) -> core.Jaxpr:
+    """Returns the program of one equation, which is the one that is being lowered but for a name.
+
+    `mlir.lower_fun` would lose the line of the user's program.
+    """
+    inputs = [core.Var(aval) for aval in context.avals_in]
+    outputs = [core.Var(aval) for aval in context.avals_out]
+    equation = core.new_jaxpr_eqn(
+        inputs, outputs, primitive, params, core.no_effects, None, context.jaxpr_eqn_ctx
+    )
+    names = ("",) * len(inputs), ("",) * len(outputs)
+    info = core.DebugInfo("lowering", primitive.name, *names)
+    return core.Jaxpr((), inputs, outputs, [equation], debug_info=info)
+
+
 def _lower_by_platform(
-    name: str, rules: dict[str, Any], context: Any, *operands: Any, **params: Any
+    name: str,
+    rules: dict[str, Any],
+    hides_inputs: bool,
+    context: Any,
+    *operands: Any,
+    **params: Any,
 ) -> Any:
     """Runs the rule of each platform that a program is lowered for.
 
@@ -134,7 +189,8 @@ def _lower_by_platform(
     """
     context.avals_out = list(context.avals_out)
     ordered = set(context.tokens_in.effects())
-    return lower_per_platform(context, name, rules, None, ordered, *operands, **params)
+    given = map(unknown_operand, operands) if hides_inputs else operands
+    return lower_per_platform(context, name, rules, None, ordered, *given, **params)
 
 
 def _run_transpose(
@@ -279,6 +335,9 @@ def hold_weakly(kind: type) -> None:
 
 def forget_primitive(primitive: core.Primitive) -> None:
     """Drops `primitive` from JAX's rule tables, which would keep it and its rules forever."""
+    shared = getattr(primitive, "shared", None)
+    if shared is not None:
+        forget_primitive(shared)
     tables: list[dict[core.Primitive, Any]] = [
         mlir._lowerings,
         *mlir._platform_specific_lowerings.values(),

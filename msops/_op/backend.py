@@ -50,6 +50,8 @@ class Backend(abc.ABC, Generic[SourceT, KernelT]):
       compile_attrs: the keys it takes in ``Custom(compile_attrs=)``.
       compiles_per_shape: whether a call of other shapes runs other code.
       has_trials: whether it may ask the clock what a call shall become.
+      hides_inputs: whether XLA must not know inputs that are constants of a program, since it would
+        simplify operations on them as if floats were real numbers.
     """
 
     func_type: str
@@ -68,6 +70,7 @@ class Backend(abc.ABC, Generic[SourceT, KernelT]):
     compile_attrs: tuple[str, ...] = ()
     compiles_per_shape = False
     has_trials = False
+    hides_inputs = False
 
     def prepare(self, func: Any, attrs: Any) -> tuple[Any, Any]:
         """Returns what `read` is given, and the attributes without what only the kernel needs."""

@@ -63,6 +63,7 @@ class Operator:
             impl=impl,
             runs_on_host=self.runs_on_host,
             has_effect=self.has_effect,
+            hides_inputs=definition.backend.hides_inputs,
         )
         weakref.finalize(self, seam.forget_primitive, self.primitive).atexit = False
         self.programs: Callable[[], CompiledCalls | None] = lambda: None

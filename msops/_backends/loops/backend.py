@@ -65,6 +65,7 @@ class LoopBackend(Backend[LoopKernel, Kernels]):
     compile_attrs: tuple[str, ...] = ("lower",)
     compiles_per_shape = True
     has_trials = True
+    hides_inputs = True
 
     def __init__(self, func_type: Literal["akg", "hybrid"]):
         self.func_type: str = func_type
@@ -107,10 +108,14 @@ class LoopBackend(Backend[LoopKernel, Kernels]):
         """
         compiled = _checked(kernel, request)
         function = _with_axes(compiled, request)
+
+        def hidden(*arrays: Any) -> Sequence[Any]:
+            return function(*map(seam.unknown, arrays))
+
         has_own_gradient = compiled.stages.is_order_bound or compiled.stages.keeps_extremes
         if not has_own_gradient and compiled.lowering("cpu") == "xla":
-            return Traced(function)
-        return Traced(function, functools.partial(pull_back, self, kernel, request))
+            return Traced(hidden)
+        return Traced(hidden, functools.partial(pull_back, self, kernel, request))
 
     def call(self, kernel: Kernels, request: Request) -> ProcessCall | None:
         """Returns the call of generated C or CUDA; None if XLA operations run."""
