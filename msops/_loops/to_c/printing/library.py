@@ -15,8 +15,13 @@ _TYPES = "\n".join(
     for bits in (8, 16, 32, 64)
     for sign in ("", "u")
 )
+# gcc makes calls of loops that copy, so that this is declared in any case. A name without a version
+# is bound to the oldest one that the C library has: of memcpy, but not of memmove, that is one for
+# any processor, which takes 1.3 to 2.3 of the time.
+_COPY = (
+    'extern "C" void* memcpy(void* to, const void* from, __SIZE_TYPE__ size) __asm__("memmove");'
+)
 _MEMORY = {
-    "memcpy": "void* memcpy(void* to, const void* from, __SIZE_TYPE__ size);",
     "memset": "void* memset(void* to, int byte, __SIZE_TYPE__ size);",
     "aligned_alloc": "void* aligned_alloc(__SIZE_TYPE__ alignment, __SIZE_TYPE__ size);",
     "free": "void free(void* memory);",
@@ -49,7 +54,9 @@ def declarations(text: str) -> str:
     functions = [_PROTOTYPES[name] for name in called if name in _PROTOTYPES]
     # For __GLIBC_PREREQ.
     headers = ["#include <features.h>"] if "__GLIBC_PREREQ" in text else []
-    return "\n".join((*headers, _TYPES, *(f'extern "C" {function}' for function in functions)))
+    return "\n".join(
+        (*headers, _TYPES, _COPY, *(f'extern "C" {function}' for function in functions))
+    )
 
 
 def libraries_of(text: str) -> tuple[str, ...]:
