@@ -22,6 +22,15 @@ PARTS = {
     "copy": "parallel i in 0 .. {n} {{ c[i] = a[i] }}",
     "in place": "parallel i in 0 .. {n} {{ c[i] = c[i] + (a[i] * b[i]) }}",
     "back": "parallel i in 0 .. {n} {{ c[i] = a[i] + b[299 - i] }}",
+    "to the back": """parallel i in 0 .. {n} {{
+      c[299 - i] = c[299 - i] + (a[i] * b[299 - i])
+      d[i] = c[299 - i] - a[i]
+    }}""",
+    "turned": "parallel i in 0 .. {n} {{ c[299 - i] = a[i] }}",
+    "some to the back": """parallel i in 0 .. {n} {{
+      if (a[i] > {one}) {{ c[299 - i] = a[i] - b[280 - i] }}
+    }}""",
+    "of data to the back": "parallel i in 0 .. n[0] {{ c[42 - i] = a[42 - i] - b[i] }}",
     "steps": "parallel i in 0 .. {n} {{ c[i] = (a[2 * i] + a[(3 * i) + 1]) - b[(4 * i) + 2] }}",
     "far": "parallel i in 0 .. {n} {{ c[9 * i] = a[9 * i] + b[7 * i] }}",
     "pairs": "parallel i in 0 .. {n} {{ c[i] = (a[2 * i] * b[(2 * i) + 1]) - a[(2 * i) + 1] }}",
@@ -245,6 +254,20 @@ def test_a_sum_whose_length_is_data_ends_under_a_mask(monkeypatch: pytest.Monkey
     text = lines("reduction i in at[0] .. at[1] {{ c[0] = c[0] + a[i] }}")
     assert "ms_left = (int32_t)(ms_last - i) > ms_vector_int32_t_8{0, 1, 2" in text
     assert "ms_some_f32_8(&a[" in text
+
+
+def test_copies_are_made_by_the_function_for_this_processor(tmp_path: Path) -> None:
+    # The oldest memcpy of glibc on x86-64 is one for any processor.
+    kernel = parse_kernel("""kernel k(a: float32[300]) -> (a, b) {
+      buffer b: float32[90000]
+      a[7] = 0.0:float32
+      parallel i in 0 .. 90000 { b[i] = a[i % 300] }
+    }""")
+    build_together(tmp_path, [printed(run_passes(kernel, PASSES_TO_C))])
+    (library,) = tmp_path.glob("*.so")
+    names = subprocess.run(["nm", "-D", library], capture_output=True, text=True, check=True).stdout
+    assert "memmove" in names
+    assert "memcpy" not in names
 
 
 AT_THE_END = """

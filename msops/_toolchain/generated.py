@@ -31,8 +31,8 @@ FLAGS = (
     "-fno-tree-vectorize",
     # The assembler reads while the compiler writes.
     "-pipe",
-    # It gets what it calls, and not the C library: a process has that, in the oldest version of each
-    # function (see `to_c/printing/library.py`). Reading it takes the linker 5 ms.
+    # It gets what it calls, and not the C library: a process has that, of each function the oldest
+    # version (see `to_c/printing/library.py`). Reading it takes the linker 5 ms.
     "-nostartfiles",
     "-nodefaultlibs",
     "-lgcc",

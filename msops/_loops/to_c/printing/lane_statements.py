@@ -176,7 +176,10 @@ class LaneStatements:
         if 0 in shape:
             return []
         row = self._rows.get(store)
-        if not (self._computes or row or self.lanes.is_contiguous(store)):
+        is_in_line = self.lanes.is_contiguous(store) or (
+            self.lanes.step(store) == -1 and dtype != "bool"
+        )
+        if not (self._computes or row or is_in_line):
             # Nothing but a copy of elements one by one.
             raise UnprintableError
         if dtype in ROUNDED and store.buffer in self._values.variables:
@@ -197,7 +200,7 @@ class LaneStatements:
         on = self.lanes.on(bytes_of(dtype))
         if row and not on:
             return self._put_in_turn(store, row, dtype, value)
-        if not self.lanes.is_contiguous(store):
+        if not is_in_line:
             return self._scattered(store, dtype, value, on)
         element = self._values.element(store.buffer, store.indices)
         if dtype == "uint16":
@@ -213,9 +216,13 @@ class LaneStatements:
             self.lanes.stored[store.buffer, store.indices] = value = name
             if _is_replaced(store, following):
                 return lines
+        place = f"&{element}"
+        if not self.lanes.is_contiguous(store):
+            place, value = f"({place} - {types.lanes - 1})", types.turned(dtype, value)
+            on = types.turned(f"int{8 * bytes_of(dtype)}", on) if on else ""
         if on:
-            return [*lines, f"{test}{types.put(dtype)}(&{element}, {bare(value)}, {bare(on)});"]
-        return [*lines, f"{test}*({types.in_memory(dtype)}*)&{element} = {bare(value)};"]
+            return [*lines, f"{test}{types.put(dtype)}({bare(place)}, {bare(value)}, {bare(on)});"]
+        return [*lines, f"{test}*({types.in_memory(dtype)}*){place} = {bare(value)};"]
 
     def _rows_in(self, body: tuple[Stmt, ...]) -> dict[Store, _Row]:
         """Returns the stores of a block whose elements take turns in memory."""

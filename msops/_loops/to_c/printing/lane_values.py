@@ -336,6 +336,11 @@ class LaneValues:
         ):
             apart = self.types.apart(load.dtype, step, *self._beside(load, step))
             return f"{apart}(&{self.values.lvalue(load)})"
+        if step == -1 and load.dtype not in ROUNDED:
+            first = f"&{self.values.lvalue(load)} - {self.types.lanes - 1}"
+            on = self.types.turned(f"int{8 * bytes_}", self.on(bytes_))
+            found = f"{self.types.some(load.dtype)}({first}, {on})"
+            return self.types.turned(load.dtype, found)
         if step is None and not self._is_affine(load):
             return self._gathered(load, is_guarded)
         return self._each(load)

@@ -306,6 +306,13 @@ class VectorTypes:
         head = f"{INLINE} void {name}({self.values.value_type(dtype)}* p, {vectors}) {{"
         return self._defined(name, "\n".join([head, *lines, "}"]))
 
+    def turned(self, dtype: str, value: str) -> str:
+        """Returns a vector with its lanes in the opposite order."""
+        name, kind = self.name("turned", dtype), self.of(dtype)
+        order = [*reversed(range(self.lanes))]
+        alone = f"return {self._shuffled('x', 'x', dtype, order)};"
+        return f"{self.define(name, kind, f'{kind} x', '', alone, 0)}({bare(value)})"
+
     def _shuffled(self, one: str, other: str, dtype: str, order: list[int]) -> str:
         """Returns lanes of two vectors in an order."""
         self._defined("ms_shuffle", _SHUFFLE.strip())
