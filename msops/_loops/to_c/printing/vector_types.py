@@ -26,6 +26,10 @@ template <class V, class F, class... A>
 }}"""
 _MACROS = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE4_1__"}
 """By the bytes of a vector, what a compiler defines for processors with the instructions."""
+_ORDERED = 7
+"""The comparison of numbers that holds if neither is NaN."""
+_OF_B_CHOSEN_SIGN = {"min": 0xEC, "max": 0xC4}
+"""`chosen | (b & sign)` and `chosen & (b | ~sign)`, as tables of an instruction."""
 _SHUFFLE = """
 #ifdef __clang__
 #define ms_shuffle(a, b, type, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -353,7 +357,27 @@ class VectorTypes:
         alone = (
             f'return b != b ? __builtin_nan{ending}("") : ({kind})(({bits}){inner}(b, a) {joined});'
         )
-        return self.define(self.name(op, dtype), kind, f"{kind} a, {kind} b", "", alone, 0)
+        size, name = self.size(dtype), self.name(op, dtype)
+        call = self._extreme_of_bits(op, dtype, f"{inner}(b, a)", sign)
+        macro = "__AVX512VL__" if size < 64 else ""
+        return self.define(name, kind, f"{kind} a, {kind} b", call, alone, size, macro)
+
+    def _extreme_of_bits(self, op: str, dtype: str, chosen: str, sign: str) -> str:
+        """Returns a call that joins signs where `b` is no NaN, and leaves `b` where it is one."""
+        letters, integer = ("sd", "int") if bytes_of(dtype) == 4 else ("dq", "long long")
+        bits = f"({integer} __attribute__((vector_size({self.size(dtype)}))))"
+        on = self.by_size(
+            self.size(dtype),
+            f"512_mask(b, b, {_ORDERED}, -1, 4)",
+            f"256_mask(b, b, {_ORDERED}, -1)",
+            f"128_mask(b, b, {_ORDERED}, -1)",
+        )
+        if not on:
+            return ""
+        name = f"__builtin_ia32_pternlog{letters[1]}{8 * self.size(dtype)}_mask"
+        on = f"__builtin_ia32_cmpp{letters[0]}{on}"
+        table = _OF_B_CHOSEN_SIGN[op]
+        return f"({self.of(dtype)}){name}({bits}b, {bits}{chosen}, {bits}{sign}, {table}, {on})"
 
     def joined(self, op: str, dtype: str, one: str, other: str) -> str:
         """Returns an operation of a reduction on two vectors."""
