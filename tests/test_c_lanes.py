@@ -405,35 +405,39 @@ def test_systems_in_lanes_work_on_copies() -> None:
         parallel i_block in 0 .. 2 {
           local own_1: float64[8, 32] {
             local own: float64[8, 8, 32] {
-              parallel lane in 0 .. 32 {
-                parallel e_1 in 0 .. 8 {
-                  parallel e_2 in 0 .. 8 {
+              parallel e_1 in 0 .. 8 {
+                parallel e_2 in 0 .. 8 {
+                  parallel lane in 0 .. 32 {
                     own[e_1, e_2, lane] = a[(i_block * 32) + lane, e_1, e_2]
                   }
                 }
-                parallel e_3 in 0 .. 8 {
-                  own_1[e_3, lane] = x[(i_block * 32) + lane, e_3]
+              }
+              parallel e_3 in 0 .. 8 {
+                parallel lane_1 in 0 .. 32 {
+                  own_1[e_3, lane_1] = x[(i_block * 32) + lane_1, e_3]
                 }
               }
               serial k in 0 .. 8 {
                 parallel j in (k + 1) .. 8 {
                   reduction l in 0 .. k {
-                    parallel lane_1 in 0 .. 32 {
-                      own[j, k, lane_1] = own[j, k, lane_1] - (own[j, l, lane_1] * own[k, l, lane_1])
+                    parallel lane_2 in 0 .. 32 {
+                      own[j, k, lane_2] = own[j, k, lane_2] - (own[j, l, lane_2] * own[k, l, lane_2])
                     }
                   }
-                  parallel lane_2 in 0 .. 32 {
-                    own[j, k, lane_2] = ((own[j, k, lane_2] / sqrt(abs(own[k, k, lane_2]) + 1.0:float64)) / 3.0:float64) / 7.0:float64
+                  parallel lane_3 in 0 .. 32 {
+                    own[j, k, lane_3] = ((own[j, k, lane_3] / sqrt(abs(own[k, k, lane_3]) + 1.0:float64)) / 3.0:float64) / 7.0:float64
                   }
                 }
-                parallel lane_3 in 0 .. 32 {
-                  own_1[k, lane_3] = own_1[k, lane_3] - own[k, k, lane_3]
+                parallel lane_4 in 0 .. 32 {
+                  own_1[k, lane_4] = own_1[k, lane_4] - own[k, k, lane_4]
                 }
               }
-              parallel lane_4 in 0 .. 32 {
-                d[(i_block * 32) + lane_4] = own_1[0, lane_4]
-                parallel e_4 in 0 .. 8 {
-                  x[(i_block * 32) + lane_4, e_4] = own_1[e_4, lane_4]
+              parallel lane_5 in 0 .. 32 {
+                d[(i_block * 32) + lane_5] = own_1[0, lane_5]
+              }
+              parallel e_4 in 0 .. 8 {
+                parallel lane_6 in 0 .. 32 {
+                  x[(i_block * 32) + lane_6, e_4] = own_1[e_4, lane_6]
                 }
               }
             }
@@ -598,7 +602,7 @@ def test_rows_of_arrays_end_early_as_their_copies_say() -> None:
       }}
     }}""")
     text = body_of(arranged_apart(put_rows_in_lanes, kernel))
-    assert "((own_1[0, lane_2] > 2.0:float64) ? 1 : 0)" in text
+    assert "((own_1[0, lane_4] > 2.0:float64) ? 1 : 0)" in text
 
 
 def test_an_element_of_a_branch_is_read_only_in_it() -> None:

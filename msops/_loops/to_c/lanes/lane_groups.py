@@ -52,6 +52,7 @@ from msops._loops.ir.nodes import (
 from msops._loops.ir.walk import (
     A,
     Scope,
+    accesses_in,
     bodies,
     expressions,
     map_accesses,
@@ -62,7 +63,7 @@ from msops._loops.ir.walk import (
     with_parts,
     with_value,
 )
-from msops._loops.to_c.facts.blocks import in_groups, index
+from msops._loops.to_c.facts.blocks import can_swap, in_groups, index
 
 LANES = 32
 """Rows that take a step together: the float32 elements of two vectors of 512 bits, as each step of
@@ -149,6 +150,10 @@ class _Group:
                 alone.clear()
 
         for stmt in body:
+            if isinstance(stmt, For) and self._is_over_kept(stmt, wide):
+                flush()
+                placed.append(with_parts(stmt, body=self.placed(stmt.body, wide)))
+                continue
             if not _has_rows(stmt, self.rows):
                 if isinstance(stmt, Store) and stmt.buffer in self.alike:
                     flush()
@@ -171,6 +176,18 @@ class _Group:
                 placed.append(self._while_any_goes_on(row, wide) if isinstance(row, For) else row)
         flush()
         return tuple(placed)
+
+    def _is_over_kept(self, loop: For, wide: Mapping[str, Buffer]) -> bool:
+        """Returns whether a loop without rows goes over arrays of which each lane has its own.
+
+        Around the lanes it touches elements beside each other.
+        """
+        arrays = {name for name, buffer in wide.items() if len(buffer.shape) > 1}
+        return (
+            not _has_rows(loop, self.rows)
+            and can_swap(self.loop, loop)
+            and any(access.buffer in arrays for access in accesses_in(loop.body))
+        )
 
     def _while_any_goes_on(self, row: For, wide: Mapping[str, Buffer]) -> Stmt:
         """Returns a loop that is left once its condition holds in none of the lanes."""
