@@ -14,6 +14,9 @@ from loop_ir import FUNCTIONS, as_dtype, interpret, parse_kernel, to_raised
 from loop_ir import build_jax as build
 from quick_cases import in_turn, one_in
 
+import msops
+from msops.lang import log, output_tensor
+
 pytestmark = pytest.mark.usefixtures("as_users_compile")
 
 
@@ -205,6 +208,48 @@ def test_divisors_that_the_program_shares_or_knows(way: str) -> None:
     wanted = x / d, x // d, x / np.float32([3, 6, 9, 12])
     for one, other in zip(got, wanted, strict=True):
         np.testing.assert_array_equal(np.asarray(one), other)
+
+
+def once(x, y):
+    out = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        out[i] = x[i] / y[i]
+    return out
+
+
+def twice(x, y):
+    out = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        out[i] = x[i] / y[i] / y[i]
+    return out
+
+
+def of_log(x, y):
+    out = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        out[i] = log(x[i]) / y[i]
+    return out
+
+
+def slopes_of(function: Callable[..., Any], lower: str, *arrays: np.ndarray) -> list[np.ndarray]:
+    op = msops.Custom(function, func_type="akg", compile_attrs={"lower": lower})
+    slopes = jax.jit(jax.grad(lambda *xs: op(*xs).sum(), (0, 1)))(*arrays)
+    return [np.asarray(slope) for slope in slopes]
+
+
+@pytest.mark.parametrize("function", [once, twice, of_log])
+def test_slopes_of_quotients_are_those_of_adjoint_loops(function: Callable[..., Any]) -> None:
+    """Where the square of a divisor is infinite, a quotient is NaN, or divisors are in a chain."""
+    numbers = np.float32([0.7, -3, 1e30, 1e25, 1e-30, 1e-25, 2, 80])
+    x, y = np.repeat(numbers, len(numbers)), np.tile(numbers, len(numbers))
+    raised, native = (slopes_of(function, lower, x, y) for lower in ("xla", "native"))
+    for one, other in zip(raised, native, strict=True):
+        np.testing.assert_allclose(one, other, 1e-6)
+    if function is once:
+        with np.errstate(all="ignore"):
+            wanted = 1 / y, -(1 / y) * (x / y)
+        for one, want in zip(raised, wanted, strict=True):
+            np.testing.assert_allclose(one, want, 1e-6)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8", "uint32"])

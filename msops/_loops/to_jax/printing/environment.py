@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial, reduce
+from functools import cached_property, reduce
 from typing import TypeAlias, TypeVar, TypeVarTuple
 
 import numpy as np
@@ -97,8 +97,7 @@ class Environment(AxesNamed):
             self.origins.may_be_nan = True
         operands = shield(op, values, self.origins)
         if op == "div":
-            is_computed = bool(self.origins.of(operands[1].array))
-            function = partial(divide, is_computed=is_computed)
+            function = divide
         if self.origins.may_be_nan:
             function = keeping_nan(op, function)
         result = self.apply(function, *operands)

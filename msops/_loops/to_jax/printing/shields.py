@@ -13,13 +13,16 @@ where LLVM sees that the argument is NaN, as of ``x + NAN``, the result is what 
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+import jax
 import ml_dtypes
 import numpy as np
 from jax import lax
+from jax.custom_derivatives import SymbolicZero
 
 from msops._loops.to_jax.printing.values import Array, Contents, Value
 
@@ -155,21 +158,35 @@ def origin_of(op: str, values: Sequence[Value]) -> str:
     return _ORIGINS.get(op, "several")
 
 
-def divide(x: Array, y: Array, is_computed: bool = False) -> Array:
+@jax.custom_jvp
+def divide(x: Array, y: Array) -> Array:
     """Returns a quotient of floats.
 
-    Where XLA knows the divisor, or finds that rows share it, it would multiply by the inverse,
-    which is inexact, and 0 of a large divisor. A caller's program may bring that about: by a
-    constant, or by `jax.vmap`. XLA does not look through a choice by the numerator.
-
-    Args:
-      x: the numerator.
-      y: the divisor.
-      is_computed: operations made it. LLVM later finds that choice to be none, so it costs nothing.
-        What may be a constant of the program needs a choice that is one: a NaN may divide a NaN.
+    Where XLA finds that rows share the divisor, as under `jax.vmap` over numerators alone, it would
+    multiply by the inverse, which is inexact, and 0 of a large divisor. It does not look through a
+    choice by the numerator, which LLVM later finds to be none.
     """
-    other = _rounded_array(y) if is_computed else lax.stop_gradient(x)
-    return lax.div(x, lax.select(lax.ne(x, x), other, y))
+    return lax.div(x, _divisor(x, y))
+
+
+def _divisor(value: Array, y: Array) -> Array:
+    return lax.select(lax.ne(value, value), _rounded_array(y), y)
+
+
+@functools.partial(divide.defjvp, symbolic_zeros=True)
+def _divide_jvp(primals: tuple[Array, Array], tangents: tuple[Array, Array]) -> tuple[Array, Array]:
+    """As adjoint loops have it: JAX takes ``x * y**-2``, which is 0 where y * y is infinite."""
+    x, y = primals
+    quotient = divide(x, y)
+    divisor = _divisor(quotient, y)
+    along_x, along_y = tangents
+    parts = []
+    if not isinstance(along_x, SymbolicZero):
+        parts.append(lax.div(_rounded_array(along_x), divisor))
+    if not isinstance(along_y, SymbolicZero):
+        slope = lax.neg(lax.mul(quotient, along_y))
+        parts.append(lax.div(_rounded_array(slope), divisor))
+    return quotient, functools.reduce(lax.add, parts)
 
 
 def repeated(value: Value, origins: Origins) -> Value:
