@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TypeGuard
 
 from msops._base.dtypes import as_dtype
@@ -27,37 +27,45 @@ def is_power_of_2(expr: Expr) -> TypeGuard[Const]:
 
 
 def joined_axes(
-    indices: tuple[Expr, ...], shape: tuple[int, ...]
-) -> tuple[tuple[Expr, ...], tuple[int, ...]]:
-    """Returns indices and shape with axes joined whose indices are the parts of one number.
+    indices: Iterable[Expr],
+    shape: Iterable[int],
+    may_join: Callable[[Expr], bool] = lambda index: True,
+) -> list[tuple[Expr, int]]:
+    """Returns indices and sizes with neighbouring axes joined that are parts of one number.
 
     An element at [t // 3, t % 3] of an array of n x 3 is at [t] of one of 3 n.
+
+    Args:
+      indices: an index for each axis.
+      shape: the sizes of the axes.
+      may_join: whether some axes may be one with an index.
     """
-    if not indices:
-        return indices, shape
-    *outer, last = indices
-    *sizes, size = shape
-    while outer:
-        match last, outer[-1]:
-            case (
-                Binary(op="mod", left=whole, right=Const(value=by)),
-                Binary(op="floordiv", left=row, right=Const(value=each)),
-            ) if whole == row and by == each == size:
-                last = whole
-            case (
-                Binary(op="mod", left=whole, right=Const(value=by)),
-                Binary(
-                    op="mod",
-                    left=Binary(op="floordiv", left=row, right=Const(value=each)),
-                    right=Const(value=rows),
-                ),
-            ) if whole == row and by == each == size and rows == sizes[-1]:
-                last = binary("mod", whole, Const(size * sizes[-1], whole.dtype))
-            case _:
-                break
-        outer.pop()
-        size *= sizes.pop()
-    return (*outer, last), (*sizes, size)
+    joined: list[tuple[Expr, int]] = []
+    for axis in zip(indices, shape, strict=True):
+        joined.append(axis)
+        while len(joined) > 1 and (joint := _joint(*joined[-2:])) and may_join(joint[0]):
+            joined[-2:] = [joint]
+    return joined
+
+
+def _joint(outer: tuple[Expr, int], inner: tuple[Expr, int]) -> tuple[Expr, int] | None:
+    size = outer[1] * inner[1]
+    match outer[0], inner[0]:
+        case (
+            Binary(op="floordiv", left=row, right=Const(value=each)),
+            Binary(op="mod", left=whole, right=Const(value=by)),
+        ) if whole == row and by == each == inner[1]:
+            return whole, size
+        case (
+            Binary(
+                op="mod",
+                left=Binary(op="floordiv", left=row, right=Const(value=each)),
+                right=Const(value=rows),
+            ),
+            Binary(op="mod", left=whole, right=Const(value=by)),
+        ) if whole == row and by == each == inner[1]:
+            return binary("mod", whole, Const(int(rows) * int(by), whole.dtype)), size
+    return None
 
 
 LARGEST_WHOLE_POWER = 64

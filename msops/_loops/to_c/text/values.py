@@ -608,8 +608,9 @@ class Values:
 
     def element(self, buffer: str, indices: tuple[Expr, ...]) -> str:
         """Returns the C lvalue of an element whose indices are in range."""
-        joined, shape = joined_axes(indices, self.buffers[buffer].shape)
-        return self._element(buffer, map(self.index, joined), shape)
+        axes = joined_axes(indices, self.buffers[buffer].shape)
+        sizes = tuple(size for _, size in axes)
+        return self._element(buffer, [self.index(index) for index, _ in axes], sizes)
 
     def _element(self, buffer: str, indices: Iterable[str], shape: tuple[int, ...]) -> str:
         name = self.names[buffer]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.affine import Affine, affine
-from msops._loops.ir.nodes import Binary, Const, Expr
+from msops._loops.ir.algebra import joined_axes
+from msops._loops.ir.nodes import Expr
 from msops._loops.ir.ranges import Range, is_within
 from msops._loops.ir.walk import variables
 
@@ -88,51 +89,13 @@ def find_view(
       shape: of the buffer.
       axes: the vector axes, each with its least and greatest value.
     """
-    merged = _merge_quotients(list(zip(indices, shape, strict=True)), axes)
+    # A scalar may be out of range: of two axes its nearest element is another one than of one.
+    merged = joined_axes(indices, shape, lambda index: not variables(index).isdisjoint(axes))
     functions = [(affine(index, axes), size) for index, size in merged]
     known = [(function, size) for function, size in functions if function is not None]
     if len(known) < len(functions):
         return None
     return _view(known, axes) or _flat_view(known, axes)
-
-
-def _merge_quotients(
-    dimensions: list[tuple[Expr, int]], axes: Collection[str]
-) -> list[tuple[Expr, int]]:
-    """Merges two neighbouring dimensions that are indexed by x // n and x % n, n the inner size.
-
-    It leaves those where x is a scalar, which may be out of range: the nearest element of the one
-    dimension is another one than that of the two.
-    """
-    merged: list[tuple[Expr, int]] = []
-    for index, size in dimensions:
-        merged.append((index, size))
-        while len(merged) > 1 and (joint := _joint(merged[-2], merged[-1])):
-            if variables(joint[0]).isdisjoint(axes):
-                break
-            merged[-2:] = [joint]
-    return merged
-
-
-def _joint(outer: tuple[Expr, int], inner: tuple[Expr, int]) -> tuple[Expr, int] | None:
-    size = outer[1] * inner[1]
-    match outer[0], inner[0]:
-        case (
-            Binary(op="floordiv", left=one, right=Const(value=divisor)),
-            Binary(op="mod", left=other, right=Const(value=modulus)),
-        ) if one == other and divisor == modulus == inner[1]:
-            return one, size
-        case (
-            Binary(
-                op="mod",
-                left=Binary(op="floordiv", left=one, right=Const(value=divisor)),
-                right=Const(value=outer_modulus),
-            ),
-            Binary(op="mod", left=other, right=Const(value=modulus)),
-        ) if one == other and divisor == modulus == inner[1]:
-            whole = Const(int(outer_modulus) * int(modulus), one.dtype)
-            return Binary("mod", one, whole, one.dtype), size
-    return None
 
 
 def _view(dimensions: Sequence[tuple[Affine, int]], axes: Mapping[str, Range]) -> ArrayView | None:
