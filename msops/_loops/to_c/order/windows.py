@@ -70,7 +70,7 @@ def write_out_windows(kernel: Kernel) -> Kernel:
     return kernel if written.body == kernel.body else unique_names(simplify(written))
 
 
-def in_positions(loop: For, scope: Scope, names: Names, most: int) -> For | None:
+def in_positions(loop: For, scope: Scope, names: Names, most: int, step: int) -> For | None:
     """Returns a loop with the windows in it written out; None: there are none.
 
     Args:
@@ -78,8 +78,9 @@ def in_positions(loop: For, scope: Scope, names: Names, most: int) -> For | None
       scope: the scope around it.
       names: the names of the kernel.
       most: the most statements of one position.
+      step: the greatest distance in memory of what neighbouring positions touch.
     """
-    return _WindowExpansion(names).written(loop, scope, most)
+    return _WindowExpansion(names).written(loop, scope, most, step)
 
 
 class _Windows:
@@ -108,9 +109,9 @@ class _WindowExpansion:
     def __init__(self, names: Names) -> None:
         self._names = names
 
-    def written(self, loop: For, scope: Scope, most: int) -> For | None:
+    def written(self, loop: For, scope: Scope, most: int, step: int = 1) -> For | None:
         """Returns a loop with the windows in it written out; None: it is over no positions."""
-        if not is_over_positions(loop, scope):
+        if not is_over_positions(loop, scope, step):
             return None
         (inside,) = scope.inside(loop)
         body = _written_out(loop.body, most, inside.ranges)
@@ -148,17 +149,23 @@ class _WindowExpansion:
         return body
 
 
-def is_over_positions(loop: For, scope: Scope) -> bool:
-    """Returns whether a loop with loops inside goes over the positions of windows, in order."""
+def is_over_positions(loop: For, scope: Scope, step: int = 1) -> bool:
+    """Returns whether a loop with loops inside goes over the positions of windows, in order.
+
+    Args:
+      loop: the loop.
+      scope: the scope around it.
+      step: the greatest distance in memory of what neighbouring positions touch.
+    """
     trips = mean_trips(loop, scope.ranges)
     if is_innermost(loop) or trips < _FEWEST_IN_VECTOR:
         return False
     accesses = [access for access in accesses_in(loop.body) if access.buffer in scope.buffers]
     stores = [access for access in accesses if isinstance(access, Store)]
     steps = {stride(store, loop.var, scope.buffers) for store in stores}
-    if 1 not in steps or not steps <= {0, 1}:
+    if not steps - {0} or not steps <= {*range(step + 1)}:
         return False
-    apart = [access for access in accesses if _is_strided(access, loop, scope)]
+    apart = [access for access in accesses if _is_strided(access, loop, scope, step)]
     if not apart and trips >= _FEWEST_POSITIONS:
         return True
     inner = [stmt for stmt in statements(loop.body) if isinstance(stmt, For)]
@@ -173,12 +180,12 @@ def is_over_positions(loop: For, scope: Scope) -> bool:
     return are_sums and len(apart) < len(apart_inside)
 
 
-def _is_strided(access: Load | Store, loop: For, scope: Scope) -> bool:
-    """Returns whether neighbours in a loop are no neighbours in memory.
+def _is_strided(access: Load | Store, loop: For, scope: Scope, most: int = 1) -> bool:
+    """Returns whether neighbours in a loop are farther apart in memory.
 
     Elements that an index picks are gathered in any case.
     """
-    return stride(access, loop.var, scope.buffers) not in (0, 1, None)
+    return stride(access, loop.var, scope.buffers) not in (None, *range(most + 1))
 
 
 def _is_picked(access: Load | Store) -> bool:

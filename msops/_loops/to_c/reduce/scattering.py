@@ -16,7 +16,7 @@ neighbour then adds these:
                                                 parallel j_1 in ... { d[j_1] = d[j_1] + terms[...] }
                                                 parallel j_2 in ... { d[j_2 + 1] = ... }
 
-A sum stays 0 where conditions leave out all of its terms.
+A sum stays 0 where conditions leave out all of its terms. It is added where its element exists.
 
 The order of the terms of a sum changes. This is loop distribution with expansion of the sums, as in
 deferring.py.
@@ -28,12 +28,13 @@ from collections.abc import Sequence
 
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.analysis.updates import update_of
-from msops._loops.ir.building import binary, element_of
+from msops._loops.ir.algebra import both
+from msops._loops.ir.building import binary, element_of, integer
 from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names, unique_names
-from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Stmt, Store, Var
+from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import nested_ranges
+from msops._loops.ir.ranges import Ranges, nested_ranges, range_of
 from msops._loops.ir.walk import (
     Scope,
     buffers_of,
@@ -59,6 +60,8 @@ _FEWEST_TRIPS = 32
 _BLOCK = 256
 """Positions whose terms are kept at a time: a dozen arrays of them stay in the first cache."""
 _MOST_TARGETS = 32
+_MOST_STEP = 4
+"""Elements from one position to the next that vectors pick or put one by one."""
 _MOST_STATEMENTS = 1024
 """Statements of one position: a compiler takes seconds for as many; vectors are 10x faster."""
 
@@ -83,11 +86,12 @@ class _SplittingUpdates:
         """Returns what replaces a loop; None to look inside of it."""
         if mean_trips(loop, scope.ranges) < _FEWEST_TRIPS or not _adds_to_elements(loop):
             return None
-        written = in_positions(loop, scope, self._names, _MOST_STATEMENTS) or loop
-        targets = self._targets(written, scope) if is_innermost(written) else []
-        return self._split(written, targets) if 0 < len(targets) <= _MOST_TARGETS else None
+        written = in_positions(loop, scope, self._names, _MOST_STATEMENTS, _MOST_STEP) or loop
+        ranges = nested_ranges((written,), scope.ranges)
+        targets = self._targets(written, ranges) if is_innermost(written) else []
+        return self._split(written, targets, ranges) if 0 < len(targets) <= _MOST_TARGETS else None
 
-    def _targets(self, loop: For, scope: Scope) -> list[Load]:
+    def _targets(self, loop: For, ranges: Ranges) -> list[Load]:
         """Returns the elements that a position adds to; none if the loop stays as it is."""
         own = declared_in(loop.body)
         guarded: dict[Load, list[bool]] = {}
@@ -104,22 +108,22 @@ class _SplittingUpdates:
         reads = sum(load.buffer in updated for load in loads_in(loop.body))
         steps = {target: step(target, loop, self._buffers) for target in guarded}
         moving = {target.buffer for target, moved in steps.items() if moved}
-        ranges = nested_ranges((loop,), scope.ranges)
+        picking = (load for target in guarded for index in target.indices for load in loads(index))
         if (
             not stores == reads == sum(map(len, guarded.values()))
             or None in steps.values()
             # Else no iterations meet.
             or all(sum(target.buffer == name for target in guarded) == 1 for name in moving)
             or not all(is_of_its_own(name, loop) for name in others)
-            # An element may exist only under its conditions.
-            or not all(not all(g) or exists(t, ranges, self._buffers) for t, g in guarded.items())
+            # What picks an element may exist only under its conditions.
+            or not all(exists(load, ranges, self._buffers) for load in picking)
         ):
             return []
         return [*guarded]
 
     # Rewriting.
 
-    def _split(self, loop: For, targets: Sequence[Load]) -> tuple[Stmt, ...]:
+    def _split(self, loop: For, targets: Sequence[Load], ranges: Ranges) -> tuple[Stmt, ...]:
         """Returns a loop over blocks that computes sums of terms, and then adds them."""
         sums = {t: Buffer(self._names.fresh("sum"), (), t.dtype) for t in targets}
         terms = {t: Buffer(self._names.fresh("terms"), (_BLOCK,), t.dtype) for t in targets}
@@ -145,11 +149,23 @@ class _SplittingUpdates:
         def add(block: For, target: Load, at: tuple[Expr, ...]) -> Stmt:
             """Returns the loop that adds the terms of a block to their elements."""
             value = binary("add", target, Load(terms[target].name, at, target.dtype))
-            new = Store(target.buffer, target.indices, value, location=block.location)
+            new: Stmt = Store(target.buffer, target.indices, value, location=block.location)
+            if limits := self._limits(target, ranges):
+                new = If(both(limits), (new,), location=block.location)
             is_fixed = step(target, loop, self._buffers) == 0
             return with_parts(block, body=(new,), kind="reduction" if is_fixed else "parallel")
 
         return (in_blocks(loop, _BLOCK, self._names, inside),)
+
+    def _limits(self, target: Load, ranges: Ranges) -> list[Expr]:
+        """Returns the conditions under which an element exists."""
+        shape = self._buffers[target.buffer].shape
+        found: list[Expr] = []
+        for at, size in zip(target.indices, shape, strict=True):
+            low, high = range_of(at, ranges)
+            found += [binary("ge", at, integer(0))] * (low < 0)
+            found += [binary("lt", at, integer(size))] * (high >= size)
+        return found
 
 
 def _adds_to_elements(loop: For) -> bool:
