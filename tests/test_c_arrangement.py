@@ -1384,83 +1384,6 @@ def test_rows_in_lanes_along_diagonals_are_the_same(
     arranged_apart(put_diagonals_in_lanes, kernel)
 
 
-TERMS = """kernel products(
-  a: float32[{rows}, 40], b: float32[40, 40], c: float32[40, 40], p: uint8[{rows}]
-) -> (c) {{
-  serial i in 0 .. {rows} {{
-    serial k in ({begin}) .. ({end}) {{
-      serial j in 0 .. {columns} {{
-        c[i, j] = {update}
-      }}
-    }}
-  }}
-}}"""
-
-
-def terms(
-    update: str, begin: str = "0", end: str = "9", columns: int = 40, rows: int = 3
-) -> Kernel:
-    text = TERMS.format(update=update, begin=begin, end=end, columns=columns, rows=rows)
-    return mark_loops(parse_kernel(text))
-
-
-def test_an_element_is_read_and_written_once_for_four_terms() -> None:
-    kernel = terms("c[i, j] + (a[i, k] * b[k, j])")
-    assert body_of(arranged(unroll_and_jam, kernel)) == textwrap.dedent("""\
-        parallel i in 0 .. 3 {
-          reduction k_group in 0 .. 2 {
-            parallel j in 0 .. 40 {
-              c[i, j] = (((c[i, j] + (a[i, k_group * 4] * b[k_group * 4, j])) + (a[i, (k_group * 4) + 1] * b[(k_group * 4) + 1, j])) + (a[i, (k_group * 4) + 2] * b[(k_group * 4) + 2, j])) + (a[i, (k_group * 4) + 3] * b[(k_group * 4) + 3, j])
-            }
-          }
-          parallel j_1 in 0 .. 40 {
-            c[i, j_1] = c[i, j_1] + (a[i, 8] * b[8, j_1])
-          }
-        }""")  # noqa: E501
-
-
-@pytest.mark.parametrize(
-    "kernel",
-    [
-        terms("c[i, j] + b[k, j]", end="7"),
-        terms("c[i, j] + b[k, j]", columns=8),
-        terms("c[i, j] + exp(b[k, j])"),
-        terms("c[i, j] + (c[i, j] * b[k, j])"),
-        terms("c[i, j] + c[i, 39 - k]", columns=39),
-        terms("b[k, j]"),
-        terms("c[i, j] + b[k, j]", end="int32(p[i])"),
-    ],
-    ids=["few terms", "short vectors", "functions", "read twice", "read while summed", "no sum",
-         "bounds that are data"],
-)  # fmt: skip
-def test_terms_that_stay_alone(kernel: Kernel) -> None:
-    assert unroll_and_jam(kernel) is kernel
-
-
-@settings(max_examples=examples(60), deadline=None)
-@given(
-    st.sampled_from(["c[i, j] + {}", "c[i, j] - {}", "max({}, c[i, j])", "{} - c[i, j]"]),
-    st.sampled_from(
-        ["b[k, j]", "a[i, k] * b[k, j]", "a[i, k] * c[k, j]", "c[k, j]", "c[i, k] * b[k, j]",
-         "c[i, k]", "c[k, i]"]
-    ),
-    st.sampled_from(["0", "i", "i + 1", "i - 3"]),
-    st.sampled_from(["8", "17", "i", "40", "40 - i"]),
-    st.sampled_from([17, 39, 40]),
-)  # fmt: skip
-def test_grouped_terms_are_added_in_their_order(
-    combine: str, term: str, begin: str, end: str, columns: int
-) -> None:
-    kernel = terms(combine.format(f"({term})"), begin, end, columns, rows=20)
-    rng = np.random.default_rng(0)
-    inputs = [rng.standard_normal(b.shape).astype(b.dtype) for b in kernel.parameters]
-    after = unroll_and_jam(kernel)
-    verify(after)
-    with np.errstate(all="ignore"):
-        got, want = interpret(after, inputs), interpret(kernel, inputs)
-    np.testing.assert_array_equal(got[0], want[0])
-
-
 GATES = """kernel gates(h: float32[20], u: float32[20, {n}], b: float32[{n}]) -> (g) {{
   buffer g: float32[{n}]
   serial j in 0 .. {n} {{
@@ -1867,7 +1790,7 @@ def test_sums_in_arrays_are_those_in_variables(
     kernel = mark_loops(parse_kernel(text))
     rng = np.random.default_rng(0)
     inputs = [rng.standard_normal(b.shape).astype(b.dtype) for b in kernel.parameters]
-    after = unroll_and_jam(widen_sums(kernel))
+    after = widen_sums(kernel)
     verify(after)
     np.testing.assert_array_equal(interpret(after, inputs), interpret(kernel, inputs))
 

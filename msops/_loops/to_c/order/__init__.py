@@ -22,7 +22,6 @@ sums.py          sums that fit tiles, and the sizes of tiles
 tiles.py         statements of one sum in a tile
 packing.py       factors of products in the order of their tiles
 triangles.py     rows that read all rows before them, block by block
-grouping.py      several terms added to an element at once
 jamming.py       rows that run in order, side by side in one loop
 rejoining.py     loops that were split at a pivot, as one loop
 sharing.py       loops that threads share

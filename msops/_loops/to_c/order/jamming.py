@@ -13,7 +13,6 @@ other rows may if no dependence forbids it.
 A row of Gauss and Seidel's method needs the next element of the row before it. Such rows run side
 by side if each is delayed by the number of iterations that the dependences ask for: this is
 unroll-and-jam of a skewed nest (M. Wolfe, "Loop skewing: the wavefront method revisited", 1986).
-Loops around vectors that are sums add several terms at once instead: see grouping.py.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.facts.blocks import can_swap, in_groups, index, with_buffer
 from msops._loops.to_c.facts.skewing import Skew, before, find_lag, repeated
-from msops._loops.to_c.order.grouping import with_terms_grouped
 
 ROWS = 4
 """Rows that run side by side."""
@@ -45,7 +43,7 @@ _MOST_STATEMENTS = 16
 
 
 def unroll_and_jam(kernel: Kernel) -> Kernel:
-    """Returns the kernel with loops unrolled into the rows and the sums of vectors in them."""
+    """Returns the kernel with loops unrolled into the rows in them."""
     jammed = rewrite_loops(kernel, _Jamming(kernel).loop)
     return kernel if jammed is kernel else unique_names(simplify(jammed))
 
@@ -57,9 +55,6 @@ class _Jamming:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None if it is not jammed."""
-        grouped = with_terms_grouped(loop, scope, self._names)
-        if grouped is not None:
-            return grouped
         around, body = _apart(loop.body)
         # Dependences are looked for in what a row has of its own.
         if around and loop.kind != "parallel":
