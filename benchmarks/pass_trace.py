@@ -53,7 +53,7 @@ class Trace:
         names = [each for each, _ in pipeline.PASSES_TO_C]
         later = pipeline.PASSES_TO_C[names.index(name) + 1 :]
         arranged = pipeline.run(self.changed[name], later)
-        facts = pipeline.facts_of(arranged, self.stages.analysis_for_c)
+        facts = pipeline.facts_of(arranged, self.stages.analysis)
         return arranged, c_source(arranged, *facts)
 
 

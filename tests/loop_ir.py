@@ -127,7 +127,6 @@ from msops._loops.pipeline import (
     adjoint,
     analyse,
     facts_of,
-    with_borders,
 )
 from msops._loops.pipeline import run as run_passes
 from msops._loops.specialisation import Specialisation, Stages
@@ -144,7 +143,6 @@ from msops._loops.to_c.lanes.registers import keep_vectors_in_registers
 from msops._loops.to_c.lanes.searching import split_searches
 from msops._loops.to_c.lanes.vectors import mark_vectors
 from msops._loops.to_c.materialise import alternating, fusing
-from msops._loops.to_c.materialise import borders as c_borders
 from msops._loops.to_c.materialise import columns as c_columns
 from msops._loops.to_c.materialise import transposing as c_transposing
 from msops._loops.to_c.materialise.alternating import alternate_arrays
@@ -277,7 +275,6 @@ __all__ = [
     "body_text",
     "build_generated",
     "build_jax",
-    "c_borders",
     "c_columns",
     "c_cost",
     "c_source",
@@ -393,7 +390,6 @@ __all__ = [
     "version_ragged_rows",
     "visit",
     "widen_sums",
-    "with_borders",
     "write_fresh_results",
     "write_out_stages",
     "write_out_windows",

@@ -24,7 +24,6 @@ from loop_ir import (
     facts_of,
     find_unwritten,
     mark_loops,
-    with_borders,
 )
 from loop_ir import check_bounds as find_doubtful
 from loop_ir import run_passes as run
@@ -65,7 +64,7 @@ def printed(kernel: Kernel, number: int = 0, check_bounds: bool = False) -> CSou
 
 def shipped(kernel: Kernel, number: int) -> tuple[Kernel, CSource]:
     """Returns a kernel as the C printer gets it, and its C, as a call makes them."""
-    known = with_borders(analyse(kernel))
+    known = analyse(kernel)
     arranged = run(known.kernel, PASSES_TO_C)
     facts = facts_of(arranged, known)
     return arranged, c_source(arranged, *facts, symbol=f"kernel_{number}")

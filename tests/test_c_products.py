@@ -37,16 +37,6 @@ ROWS = """kernel rows(a: {dtype}[24, 24], b: {dtype}[24, 24], c: {dtype}[24, 24]
     {after}
   }}
 }}"""
-DOTS = """kernel dots(a: float64[24, 24], b: float64[24, 24]) -> (b) {{
-  serial i in 0 .. 24 {{
-    serial j in 0 .. i {{
-      serial k in 0 .. ({terms}) {{
-        b[i, j] = b[i, j] - ({left} * {right})
-      }}
-      b[i, j] = b[i, j] * a[j, j]
-    }}
-  }}
-}}"""
 ROW = {
     "dtype": "float64", "rows": "0 .. 24", "first": "0", "end": "24", "begin": "0",
     "columns": "24", "target": "c[i, j]", "sign": "+", "left": "a[i, k]", "right": "b[k, j]",
@@ -54,16 +44,8 @@ ROW = {
 }  # fmt: skip
 
 
-LONG_SUM = "msops._loops.to_c.order.products.LONG_SUM"
-
-
 def rows(**parts: str) -> Kernel:
     return marked(ROWS.format(**{**ROW, **parts}))
-
-
-def dots(**parts: str) -> Kernel:
-    given = {"terms": "j", "left": "b[i, k]", "right": "b[j, k]"}
-    return marked(DOTS.format(**{**given, **parts}))
 
 
 def is_tiled(kernel: Kernel) -> bool:
@@ -193,27 +175,6 @@ def test_rows_that_write_what_later_terms_read_stay(parts: dict[str, str]) -> No
 )  # fmt: skip
 def test_sums_that_gain_nothing_in_tiles_stay(parts: dict[str, str]) -> None:
     assert not is_tiled(rows(**parts))
-
-
-def test_sums_of_one_element_are_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(LONG_SUM, 8)
-    text = body_of(arranged_apart(tile_products, dots()))
-    assert "local b_parts: float64[4]" in text
-    assert text.count("tile_3[] = tile_3[] + ") == 1
-
-
-@pytest.mark.parametrize("terms", ["j", "j + 1", "i"])
-@pytest.mark.parametrize("left", ["b[i, k]", "a[i, k]"])
-def test_sums_that_need_the_ones_before_keep_their_order(
-    left: str, terms: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(LONG_SUM, 8)
-    kernel = dots(left=left, right="a[j, k]", terms=terms)
-    assert is_tiled(kernel) is (left == "a[i, k]" or terms == "j")
-
-
-def test_short_sums_of_one_element_stay_alone() -> None:
-    assert tile_products(dots()) == dots()
 
 
 def test_a_local_of_the_loop_is_not_read_before_it() -> None:

@@ -1,7 +1,7 @@
 """The pipeline of the loop compiler: a list of named passes for each way out.
 
     front end -> PASSES_COMMON -> PASSES_TO_JAX -> XLA operations
-                               -> passes_to_mark -> with_borders -> STAGES_TO_C -> C
+                               -> passes_to_mark -> STAGES_TO_C -> C
                                                  -> PASSES_TO_CUDA -> CUDA C
                                                  -> passes_to_gradient -> the kernel of a gradient
     front end -> passes_to_batch -> the kernel over a leading axis
@@ -12,7 +12,6 @@ every stage, each of which is one mechanism of `to_c`.
 
 from __future__ import annotations
 
-import dataclasses
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -47,7 +46,6 @@ from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.passes.version_ragged_rows import version_ragged_rows
 from msops._loops.to_c import clean, lanes, materialise, order, ranges, reduce
 from msops._loops.to_c.clean.reductions import sum_in_variables
-from msops._loops.to_c.materialise.borders import zero_borders
 from msops._loops.to_c.materialise.workspaces import place_locals
 from msops._loops.to_cuda.grid import mark_grids
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
@@ -252,21 +250,6 @@ def _by_its_names(
     found = (*check_bounds(whole).findings, *find_unwritten(whole).findings)
     of_loops = {(each.kind, each.location): each for each in found}
     return tuple(dict.fromkeys(of_loops.get((each.kind, each.location), each) for each in findings))
-
-
-def with_borders(known: Analysis) -> Analysis:
-    """Returns what is known of a kernel that begins with zeros around what it writes of results."""
-    zeroed: frozenset[str] = frozenset()
-
-    def change(kernel: Kernel) -> Kernel:
-        nonlocal zeroed
-        changed, zeroed = zero_borders(kernel, known.overwritten)
-        return changed
-
-    kernel = run(known.kernel, [("zero borders", change)])
-    if kernel is known.kernel:
-        return known
-    return dataclasses.replace(known, kernel=kernel, overwritten=known.overwritten | zeroed)
 
 
 def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, frozenset[str]]:

@@ -164,13 +164,7 @@ class Stages:
     def arranged(self) -> Kernel:
         """The loops as they are printed as C."""
         stages = pipeline.STAGES_IN_PLACE if self._is_in_place else pipeline.STAGES_TO_C
-        return pipeline.run_stages(self.analysis_for_c.kernel, stages)
-
-    @functools.cached_property
-    def analysis_for_c(self) -> pipeline.Analysis:
-        """Facts about the kernel that C is printed from."""
-        # Zeros ahead would overwrite a parameter whose memory a result has.
-        return self.analysis if self._is_in_place else pipeline.with_borders(self.analysis)
+        return pipeline.run_stages(self.analysis.kernel, stages)
 
     @functools.cached_property
     def in_place(self) -> Stages:
@@ -347,7 +341,7 @@ class Specialisation:
 @functools.lru_cache(maxsize=256)
 @collector_waits()
 def _c(stages: Stages, checks_bounds: bool) -> CSource:
-    facts = pipeline.facts_of(stages.arranged, stages.analysis_for_c)
+    facts = pipeline.facts_of(stages.arranged, stages.analysis)
     return c_source(stages.arranged, *facts, check_bounds=checks_bounds)
 
 

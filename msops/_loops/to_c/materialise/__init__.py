@@ -7,7 +7,6 @@ From: which loops change a value; the estimate of its cost (`cost`) beside that 
 Literature: Halide's compute_at and store_at, and its sliding windows (Ragan-Kelley and others, PLDI
 2013).
 
-borders.py          zeros around what a kernel writes of large results, ahead of all passes
 alternating.py      alternation of an array and its copy, step by step of a time loop
 tables.py           what a loop around does not change, from tables
 row_values.py       values that several loops compute for the same iterations

@@ -57,12 +57,13 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.facts.blocks import index
 from msops._loops.to_c.facts.strides import coefficient, stride
-from msops._loops.to_c.order.sums import LONG_SUM, Sum
+from msops._loops.to_c.order.sums import Sum
 
 _FEWEST_BYTES = CACHE_BYTES // 2
 """Bytes of panels: a cache has to hold the other factor and the sums, too."""
 _FEWEST_ROWS = 32
 """Rows that read a panel: with so many, filling it takes a small share of the time."""
+_LONG_SUM = 128
 _FEWEST_COLUMNS = 16
 """Columns of a panel in which long sums of columns apart are faster than one by one."""
 _FEWEST_TILES = 4
@@ -149,11 +150,9 @@ def parts_with_columns_apart(
 
 def _packed(found: Sum, rows: For, buffers: Mapping[str, Buffer]) -> dict[Expr, tuple[int, ...]]:
     """Returns the parts of terms that panels hold, with the shapes of these."""
-    if not found.is_vector:
-        return {}
     packable = dict(_packable(found, rows, buffers))
     apart = [value for value in packable if _is_strided(value, found, buffers)]
-    is_long_and_narrow = found.terms >= LONG_SUM and found.mean_columns < _FEWEST_COLUMNS
+    is_long_and_narrow = found.terms >= _LONG_SUM and found.mean_columns < _FEWEST_COLUMNS
     if fixed_trips(rows) is None or is_long_and_narrow:
         apart = []
     if found.common_tiles(rows) == 0:
@@ -215,7 +214,7 @@ def pack_rows(found: Sum, rows: For, names: Names) -> tuple[Strip, ...]:
       rows: the loop over the rows of a block.
       names: of the kernel.
     """
-    if not found.is_vector or found.common_tiles(rows) < _FEWEST_TILES:
+    if found.common_tiles(rows) < _FEWEST_TILES:
         return ()
     *terms, last = found.nest
     strips = []

@@ -19,9 +19,6 @@ runs. This is right if no row of the block writes an element that its own terms 
 row read. So the loop may be serial, as in a triangular solver. A row then adds its other terms
 and the sum of the common ones at the place of the original sum: a reduction may be reassociated.
 
-Sums of one element are computed in the same way: `reduction k { s[] = s[] + a[i, k] * b[j, k] }`
-in a loop over j. The sums of several rows are then independent chains of additions.
-
 Source: D. Callahan, S. Carr, K. Kennedy, "Improving Register Allocation for Subscripted Variables",
 PLDI 1990; the tiles of registers are those of K. Goto, R. van de Geijn, "Anatomy of
 High-Performance Matrix Multiplication", TOMS 34(3), 2008.
@@ -72,12 +69,12 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.facts.blocks import in_groups, index
 from msops._loops.to_c.facts.strides import coefficient, stride
 from msops._loops.to_c.order.packing import Panels, fill_once, pack, parts_with_columns_apart
-from msops._loops.to_c.order.sums import DOTS, LONG_SUM, ROWS, Sum
+from msops._loops.to_c.order.sums import ROWS, Sum
 from msops._loops.to_c.order.tiles import Tile
 
 _FEWEST_TERMS = 8
 _FEWEST_ROWS = 4
-"""Fewest rows of a tile of vectors. Seven positions of a convolution, as 4 and 3 rows, take 0.4 of
+"""Fewest rows of a tile. Seven positions of a convolution, as 4 and 3 rows, take 0.4 of
 the time that they take without tiles."""
 MOST_OPERATIONS = 6
 """Operations of a term, as of a sum of two products; more take longer than fetching elements."""
@@ -130,7 +127,6 @@ class _Products:
             for each in _sums(loop.body, inside)
             if self.is_worth_it(each, loop, scope) and self._is_early(loop, each)
         ]
-        found = [each for each in found if each.is_vector == found[0].is_vector]
         if not found:
             return None
         return self._in_blocks(loop, found, scope.ranges)
@@ -141,7 +137,7 @@ class _Products:
         """Returns whether the rows of a sum share loads, and tiles can hold the sum."""
         if found.store.value.dtype not in DTYPES or found.update.op != "add":
             return False
-        fewest = _FEWEST_ROWS if found.is_vector and fixed_trips(loop) else 2 * found.rows
+        fewest = _FEWEST_ROWS if fixed_trips(loop) else 2 * found.rows
         if mean_trips(loop, scope.ranges) < fewest or not _is_short(found.update.term):
             return False
         bounds = [bound for part in found.nest for bound in (part.begin, part.end)]
@@ -158,19 +154,14 @@ class _Products:
             return False
         if 0 not in moves or not any(moves):
             return False
-        if stride(found.store, last.var, self.buffers) != int(found.is_vector):
+        if stride(found.store, last.var, self.buffers) != 1:
             return False
         over = {part.var for part in found.reductions}
         # All terms of a sum have the same columns.
-        same = (
-            (*found.store.indices, last.begin, last.end) if found.is_vector else found.store.indices
-        )
-        if any(variables(expr) & over for expr in same):
+        same = (*found.store.indices, last.begin, last.end)
+        if any(variables(expr) & over for expr in same) or found.terms < _FEWEST_TERMS:
             return False
-        fewest = _FEWEST_TERMS if found.is_vector else LONG_SUM
-        if found.terms < fewest:
-            return False
-        return not found.is_vector or (
+        return (
             mean_trips(last, found.ranges) >= found.width and found.parts_bytes <= FIRST_CACHE_BYTES
         )
 
@@ -233,13 +224,13 @@ def _sums(body: tuple[Stmt, ...], scope: Scope) -> Iterator[Sum]:
             case Local():
                 yield from _sums(stmt.body, *scope.inside(stmt))
             case For(kind="reduction"):
-                found = sum_in(stmt, scope)
+                found = _sum(stmt, scope)
                 if found:
                     yield found
 
 
-def sum_in(stmt: Stmt, scope: Scope) -> Sum | None:
-    """Returns a nest of reductions, whose last loop may be parallel, as a sum; None: it is none."""
+def _sum(stmt: Stmt, scope: Scope) -> Sum | None:
+    """Returns a nest of reductions around a parallel loop as the sums of a row; else None."""
     nest: list[For] = []
     while isinstance(stmt, For) and len(stmt.body) == 1:
         if stmt.kind == "serial" or (nest and nest[-1].kind == "parallel"):
@@ -247,17 +238,16 @@ def sum_in(stmt: Stmt, scope: Scope) -> Sum | None:
         nest.append(stmt)
         (scope,) = scope.inside(stmt)
         (stmt,) = stmt.body
-    if not isinstance(stmt, Store):
+    if not isinstance(stmt, Store) or nest[-1].kind != "parallel":
         return None
     update = sum_of(stmt)
-    rows = ROWS if nest and nest[-1].kind == "parallel" else DOTS
-    return Sum(tuple(nest), stmt, update, scope.ranges, rows) if update else None
+    return Sum(tuple(nest), stmt, update, scope.ranges, ROWS) if update else None
 
 
 def _with_even_rows(found: Sum, loop: For) -> Sum:
     """Returns a sum whose tiles have equally many rows, or about, if the loop has less than two."""
     trips = fixed_trips(loop)
-    if not found.is_vector or trips is None:
+    if trips is None:
         return found
     if trips < 2 * found.rows:
         return replace(found, rows=-(-trips // -(-trips // found.rows)))

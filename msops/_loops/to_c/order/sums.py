@@ -24,10 +24,6 @@ register too many: 73 instead of 98 GFLOP/s in one thread of an EPYC, as gcc 12 
 the 32 registers of AVX-512 more rows gain little: 12 reach 266 GFLOP/s, 6 reach 257. Where 6 rows
 leave a rest and 8 do not, 8 take 0.87 to 0.98 of the time, and the code is shorter: gcc compiles
 attention over 200 rows in 0.34 s instead of 0.54. Tiles of 5 rows take 1.04 of the time."""
-DOTS = 4
-"""Sums of one element that are computed together; each of them takes a vector register."""
-LONG_SUM = 128
-"""Terms of a sum of one element; shorter sums gain nothing, for they end before they wait."""
 FEWEST_WAITING = 16
 """Terms of a sum that goes into tiles instead of being written out at each position. Written out,
 its additions wait for each other: at 16 terms a tile is 1.1 times as fast, at 40 twice."""
@@ -35,10 +31,10 @@ its additions wait for each other: at 16 terms a tile is 1.1 times as fast, at 4
 
 @dataclass(frozen=True)
 class Sum:
-    """A nest of one sum in the body of a loop.
+    """A nest of the sums of a row in the body of a loop.
 
     Attributes:
-      nest: its loops, outermost first. The last one is parallel if sums are vectors.
+      nest: its loops, outermost first. The last one goes over the row, the others over terms.
       store: its store.
       update: the update that the store is.
       ranges: the ranges of the variables of these loops and of the loops around them.
@@ -52,13 +48,9 @@ class Sum:
     rows: int
 
     @property
-    def is_vector(self) -> bool:
-        return self.nest[-1].kind == "parallel"
-
-    @property
     def reductions(self) -> tuple[For, ...]:
         """The loops over terms."""
-        return self.nest[:-1] if self.is_vector else self.nest
+        return self.nest[:-1]
 
     @property
     def firsts(self) -> tuple[int, ...]:
@@ -89,8 +81,6 @@ class Sum:
     @property
     def lanes(self) -> int:
         """Elements in a register: of the widest vectors that a row fills."""
-        if not self.is_vector:
-            return 1
         lanes = processor.vector_bytes() // self._itemsize
         least = processor.LEAST_VECTOR_BYTES // self._itemsize
         while lanes > max(least, self.mean_columns):
@@ -100,8 +90,6 @@ class Sum:
     @property
     def width(self) -> int:
         """Elements of a row in a tile."""
-        if not self.is_vector:
-            return 1
         return min(VECTORS, max(1, int(self.mean_columns) // self.lanes)) * self.lanes
 
     @functools.cached_property
@@ -112,8 +100,6 @@ class Sum:
     @property
     def columns(self) -> int:
         """The greatest number of elements that the sum of a row may have."""
-        if not self.is_vector:
-            return 1
         span = difference(self.nest[-1].end, self.nest[-1].begin, self.ranges)
         return max(0, span[1]) if span else dtype_range(INDEX_DTYPE)[1]
 

@@ -47,9 +47,9 @@ class Tile:
             last = found.nest[-1]
             self._common[-1] = (self._least(last.begin), self._greatest(last.end))
             columns = (-(-(columns + found.rows) // found.width) + 1) * found.width
-        shape = (found.rows, columns) if found.is_vector else (found.rows,)
         dtype = found.store.value.dtype
-        self.parts = Buffer(names.fresh(f"{found.store.buffer}_parts"), shape, dtype)
+        name = names.fresh(f"{found.store.buffer}_parts")
+        self.parts = Buffer(name, (found.rows, columns), dtype)
         self._strips = pack_rows(found, rows, names)
 
     def _greatest(self, bound: Expr) -> Expr:
@@ -67,8 +67,6 @@ class Tile:
 
     def before_rows(self) -> tuple[Stmt, ...]:
         """Returns the statements that sum the terms common to all rows."""
-        if not self.sum.is_vector:
-            return (self._registers(self.sum.update.term, None),)
         body = self._tiles()
         for strip in self._strips:
             body = (Local(strip.buffer, (self._filling(strip), *body)),)
@@ -121,26 +119,24 @@ class Tile:
         loads |= {each.value: each.load(self.sum.nest, tile, first) for each in self._panels}
         return _replaced(self.sum.update.term, loads)
 
-    def _registers(self, term: Expr, first: Expr | None, width: int = 1) -> Stmt:
+    def _registers(self, term: Expr, first: Expr, width: int) -> Stmt:
         """Returns the statements that sum in registers and store the sums in `parts`.
 
         Args:
           term: the term of the sums.
-          first: the first element of a row, if sums are vectors.
+          first: the first element of a row.
           width: the number of elements of a row.
         """
         found, dtype = self.sum, self.parts.dtype
         lane = self._names.fresh("lane")
-        shape, at = ((), ()) if first is None else ((found.lanes,), (Var(lane),))
+        at = (Var(lane),)
         tiles = [
-            (Buffer(self._names.fresh("tile"), shape, dtype), row, column)
+            (Buffer(self._names.fresh("tile"), (found.lanes,), dtype), row, column)
             for row in range(found.rows)
             for column in self._columns(first, lane, width)
         ]
 
         def lanes(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-            if first is None:
-                return body
             return (For(lane, integer(0), integer(found.lanes), body, "parallel"),)
 
         adding = tuple(
@@ -151,16 +147,13 @@ class Tile:
             Store(self.parts.name, self._part(integer(row), column), Load(tile.name, at, dtype))
             for tile, row, column in tiles
         )
-        loops = found.nest if first is None else found.nest[:-1]
-        body = (*self._in_common(loops, lanes(adding)), *lanes(keeping))
+        body = (*self._in_common(found.reductions, lanes(adding)), *lanes(keeping))
         for tile, _, _ in reversed(tiles):
             body = (Local(tile, body),)
         return body[0]
 
-    def _columns(self, first: Expr | None, lane: str, width: int) -> list[Expr | None]:
+    def _columns(self, first: Expr, lane: str, width: int) -> list[Expr]:
         """Returns the columns of a lane, one for each vector from a first element on."""
-        if first is None:
-            return [None]
         starts = range(0, width, self.sum.lanes)
         return [index("add", index("add", first, integer(start)), Var(lane)) for start in starts]
 
@@ -185,11 +178,8 @@ class Tile:
         term = self._of_row(term, row)
         return term if column is None else substitute(term, {self.sum.nest[-1].var: column})
 
-    def _part(self, row: Expr, column: Expr | None) -> tuple[Expr, ...]:
+    def _part(self, row: Expr, column: Expr) -> tuple[Expr, ...]:
         """Returns the indices of a sum in `parts`."""
-        if not self.sum.is_vector:
-            return (row,)
-        assert column is not None
         return (row, index("sub", column, self._first_part))
 
     @property
@@ -210,11 +200,9 @@ class Tile:
         part = Load(self.parts.name, self._part(row, Var(last.var)), self.parts.dtype)
         op: BinaryOp = "sub" if found.update.is_negated else "add"
         value = Binary(op, found.update.target, part, part.dtype)
-        stmt: Stmt = with_parts(found.store, value=value)
-        if found.is_vector:
-            begin, end = (last.begin, last.end) if self._is_whole else self._common[-1]
-            stmt = with_parts(last, begin=begin, end=end, body=(stmt,))
-        return (*self._own_terms(0), stmt)
+        begin, end = (last.begin, last.end) if self._is_whole else self._common[-1]
+        adding = with_parts(found.store, value=value)
+        return (*self._own_terms(0), with_parts(last, begin=begin, end=end, body=(adding,)))
 
     def _own_terms(self, depth: int) -> Iterator[Stmt]:
         """Yields loops over the terms not common to all rows, from a depth of the nest on."""
