@@ -155,13 +155,11 @@ from msops._loops.to_c.order import triangles as c_triangles
 from msops._loops.to_c.order.eliminating import update_later_elements
 from msops._loops.to_c.order.interchange import interchange_updates
 from msops._loops.to_c.order.jamming import unroll_and_jam
-from msops._loops.to_c.order.outwards import move_parallel_loops_out
+from msops._loops.to_c.order.memory_order import order_along_memory
 from msops._loops.to_c.order.products import tile_products
 from msops._loops.to_c.order.rejoining import rejoin_at_pivots
 from msops._loops.to_c.order.row_blocks import block_rows
 from msops._loops.to_c.order.sharing import share_among_threads
-from msops._loops.to_c.order.sinking import sink_parallel_loops
-from msops._loops.to_c.order.tiling import tile_crossing_loops
 from msops._loops.to_c.order.triangles import block_triangles
 from msops._loops.to_c.order.unrolling import unroll_short_loops
 from msops._loops.to_c.order.widening import widen_sums
@@ -333,9 +331,9 @@ __all__ = [
     "mark_vectors",
     "materialise_guards",
     "merge_branches",
-    "move_parallel_loops_out",
     "nest_flat_loops",
     "nested_ranges",
+    "order_along_memory",
     "own_expressions",
     "parse_body",
     "parse_expr",
@@ -364,7 +362,6 @@ __all__ = [
     "share_extremes",
     "simplified",
     "simplify",
-    "sink_parallel_loops",
     "size_bytes",
     "sort_integers",
     "specialise_tvm",
@@ -378,7 +375,6 @@ __all__ = [
     "sum_columns",
     "sum_in_variables",
     "tabulate_values",
-    "tile_crossing_loops",
     "tile_products",
     "to_raised",
     "transpose_factors",

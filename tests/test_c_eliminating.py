@@ -6,7 +6,7 @@ import textwrap
 from unittest import mock
 
 import pytest
-from loop_ir import Kernel, parse_kernel, sink_parallel_loops
+from loop_ir import Kernel, order_along_memory, parse_kernel
 from loop_ir import update_later_elements as update
 from test_c_arrangement import arranged_apart, body_of
 
@@ -143,7 +143,7 @@ def test_rows_of_a_matrix_are_summed_where_memory_has_them_in_order() -> None:
 
 def test_elements_that_do_not_wait_get_their_terms_row_by_row() -> None:
     kernel = parse_kernel(COLUMNS.format(end="30", start="a[i, j] + 1.0:float64", factor="a[i, k]"))
-    after = arranged_apart(lambda kernel: sink_parallel_loops(update(kernel)), kernel)
+    after = arranged_apart(lambda kernel: order_along_memory(update(kernel)), kernel)
     assert body_of(after) == textwrap.dedent("""\
         serial i in 0 .. 20 {
           parallel j in i .. 30 {

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from loop_ir import (
     PASSES_TO_C,
     Kernel,
+    order_along_memory,
     parse_kernel,
     run_passes,
-    sink_parallel_loops,
     tile_products,
     write_out_windows,
 )
@@ -128,14 +128,14 @@ IN_ORDER = """kernel in_order(a: float64[24, 24], b: float64[24, 24]) -> (b) {{
 
 @pytest.mark.parametrize("terms", ["(i + 1) .. 24", "0 .. i"])
 def test_an_order_that_terms_in_common_do_not_need_is_kept(terms: str) -> None:
-    kernel = sink_parallel_loops(marked(IN_ORDER.format(terms=terms)))
+    kernel = order_along_memory(marked(IN_ORDER.format(terms=terms)))
     text = body_of(arranged_apart(tile_products, kernel))
     assert "serial i_block in 0 .. 4 {" in text
 
 
 def test_terms_of_an_order_that_the_rows_before_write_are_not_read_early() -> None:
     assert is_tiled(rows(before=BEFORE, end="i"))
-    kernel = sink_parallel_loops(marked(IN_ORDER.format(terms="0 .. (i + 1)")))
+    kernel = order_along_memory(marked(IN_ORDER.format(terms="0 .. (i + 1)")))
     assert tile_products(kernel) is kernel
 
 

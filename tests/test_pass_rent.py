@@ -26,7 +26,6 @@ TOO_FEW = {
     "partition windows": "convolutions with padding, 99",
     "sort integers": "medians, 2.6; and gcc takes seven times as long",
     "update later elements": "eliminations, 7.6",
-    "tile crossing loops": "transpose, 5.3",
     "block triangles": "cholesky, 1.39, its gradient 2.1",
     "split searches": "searches, 6.4",
     "put diagonals in lanes": "distances of strings, 5.5",

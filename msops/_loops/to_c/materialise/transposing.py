@@ -62,9 +62,9 @@ from msops._loops.to_c.facts.blocks import can_swap, in_blocks, is_alike
 from msops._loops.to_c.facts.bodies import without_locals
 from msops._loops.to_c.facts.strides import stride, tells_apart
 from msops._loops.to_c.materialise.axis_copies import FEWEST_READS, AxisCopies, Factor, factor_of
+from msops._loops.to_c.order.exchange import sunk
 from msops._loops.to_c.order.packing import fill_once
 from msops._loops.to_c.order.products import DTYPES, MOST_OPERATIONS, products_of
-from msops._loops.to_c.order.sinking import sunk
 from msops._loops.to_c.order.sums import FEWEST_WAITING
 from msops._loops.to_c.order.widening import Widening, in_arrays
 

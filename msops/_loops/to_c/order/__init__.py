@@ -13,9 +13,8 @@ row_blocks.py    rows that take each step, and each product, together
 windows.py       loops over small windows, written out as statements
 unrolling.py     short inner loops, written out as statements
 eliminating.py   sums over earlier elements, as updates of the later ones
-outwards.py      parallel loops that move around serial ones
-sinking.py       parallel loops that move innermost
-tiling.py        tiles of two parallel loops that cross through memory
+exchange.py      two loops in the other order
+memory_order.py  loops in the order of memory: outside, innermost or in tiles
 interchange.py   interchange of loops so that each sum is completed before the next
 products.py      tiles of registers for sums that share what they read
 sums.py          sums that fit tiles, and the sizes of tiles
@@ -30,13 +29,11 @@ sharing.py       loops that threads share
 from msops._loops.to_c.order.eliminating import update_later_elements
 from msops._loops.to_c.order.interchange import interchange_updates
 from msops._loops.to_c.order.jamming import unroll_and_jam
-from msops._loops.to_c.order.outwards import move_parallel_loops_out
+from msops._loops.to_c.order.memory_order import order_along_memory
 from msops._loops.to_c.order.products import tile_products
 from msops._loops.to_c.order.rejoining import rejoin_at_pivots
 from msops._loops.to_c.order.row_blocks import block_rows
 from msops._loops.to_c.order.sharing import share_among_threads
-from msops._loops.to_c.order.sinking import sink_parallel_loops
-from msops._loops.to_c.order.tiling import tile_crossing_loops
 from msops._loops.to_c.order.triangles import block_triangles
 from msops._loops.to_c.order.unrolling import unroll_short_loops
 from msops._loops.to_c.order.widening import widen_sums
@@ -48,9 +45,7 @@ NESTS = (
     ("write out windows", write_out_windows),
     ("unroll short loops", unroll_short_loops),
     ("update later elements", update_later_elements),
-    ("move parallel loops out", move_parallel_loops_out),
-    ("sink parallel loops", sink_parallel_loops),
-    ("tile crossing loops", tile_crossing_loops),
+    ("order along memory", order_along_memory),
     ("interchange updates", interchange_updates),
     ("tile products", tile_products),
     ("block triangles", block_triangles),

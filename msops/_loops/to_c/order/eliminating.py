@@ -16,8 +16,8 @@ columns for the same reason where its matrix is stored by columns. Four elements
 time, and then update the rest together, as in blocked factorisations.
 
 Where no element waits for another, the sum goes to its element as well, and the loop over elements
-then moves inwards: see sinking.py. Sums of a fixed length have an array of their own instead, see
-widening.py.
+then moves inwards: see memory_order.py. Sums of a fixed length have an array of their own instead,
+see widening.py.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.facts.apart import are_apart, are_same
 from msops._loops.to_c.facts.blocks import in_groups, index
 from msops._loops.to_c.facts.strides import coefficient, stride
-from msops._loops.to_c.order.sinking import is_better_inside
+from msops._loops.to_c.order.memory_order import is_better_inside
 
 _FEWEST_TERMS = 8
 _GROUP = 4

@@ -21,14 +21,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from functools import partial, reduce
 from typing import TYPE_CHECKING
 
 from msops._loops.analysis.updates import update_of
-from msops._loops.ir.building import integer
 from msops._loops.ir.names import unique_names
-from msops._loops.ir.nodes import Expr, For, Kernel, Local, LoopKind, Stmt, Store, Var
-from msops._loops.ir.ranges import Ranges, is_known, nested_ranges, range_of
+from msops._loops.ir.nodes import For, Kernel, Local, LoopKind, Stmt, Store
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
     accesses_of,
@@ -37,17 +35,14 @@ from msops._loops.ir.walk import (
     rewrite_inner_loops,
     rewrite_loops,
     rewrite_statements,
-    substitute,
     variables,
     visit,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify, without_stores
-from msops._loops.passes.simplify_expressions import simplified
-from msops._loops.to_c.facts.blocks import index
 from msops._loops.to_c.facts.strides import coefficient, stride
+from msops._loops.to_c.order.exchange import exchanged, of_its_kind
 from msops._loops.to_c.order.products import products_of
-from msops._loops.to_c.order.sinking import of_its_kind
 
 if TYPE_CHECKING:
     from msops._loops.analysis.polyhedral.dependences import Dependence
@@ -181,7 +176,7 @@ def _interchanged(loop: For, path: Sequence[For], store: Store, ranges: Ranges) 
         return None
     if not any(coefficient(at, row.var) and not variables(at) & moving for at in store.indices):
         return None
-    swapped = _swapped(loop, row, ranges)
+    swapped = exchanged(loop, row, ranges)
     if swapped is None:
         return None
     body: tuple[Stmt, ...] = (store,)
@@ -229,36 +224,3 @@ def orders(over_rows: For, scope: Scope) -> Iterator[For]:
             for part in reversed(others):
                 body = (with_parts(part, body=body),)
             yield with_parts(terms, body=body, kind="parallel")
-
-
-def _swapped(outer: For, inner: For, ranges: Ranges) -> tuple[For, For] | None:
-    """Returns two loops interchanged; None if their new bounds are not known."""
-    factors = coefficient(inner.begin, outer.var), coefficient(inner.end, outer.var)
-    if not {*factors} <= {-1, 0, 1}:
-        return None
-    last = index("sub", outer.end, integer(1))
-
-    def at(bound: Expr, value: Expr) -> Expr:
-        return simplified(substitute(bound, {outer.var: value}), ranges)
-
-    begin = at(inner.begin, last if factors[0] == -1 else outer.begin)
-    end = at(inner.end, outer.begin if factors[1] == -1 else last)
-    rows = with_parts(inner, begin=begin, end=end, body=())
-    inside = nested_ranges((rows,), ranges)
-    begins, ends = [outer.begin], [outer.end]
-    for is_begin, bound, factor in (
-        (True, inner.begin, factors[0]), (False, inner.end, factors[1]),
-    ):  # fmt: skip
-        # Where outer.var + fixed, or fixed - outer.var, is that of the row.
-        fixed = substitute(bound, {outer.var: integer(0)})
-        if factor == 1:
-            past = index("add", index("sub", Var(inner.var), fixed), integer(1))
-            (ends if is_begin else begins).append(past)
-        elif factor == -1:
-            (begins if is_begin else ends).append(index("sub", fixed, Var(inner.var)))
-    bounds = (reduce(partial(index, "max"), begins), reduce(partial(index, "min"), ends))
-    first, past = (simplified(bound, inside) for bound in bounds)
-    terms = with_parts(outer, begin=first, end=past, body=())
-    every = (begin, end, first, past)
-    is_exact = all(is_known(range_of(bound, inside)) for bound in every)
-    return (rows, terms) if is_exact else None

@@ -16,7 +16,7 @@ positions may be a reduction, as in gradients, since the order of sums over posi
 same is done if rows of such sums go into tiles of registers, see products.py: long sums, such as
 those of a convolution, then no longer wait for their own additions. Compilers call this scalar
 expansion (R. Allen, K. Kennedy, "Optimizing Compilers for Modern Architectures", 5.3). The loop
-over positions is then split and moved inwards as in sinking.py.
+over positions is then split and moved inwards as in exchange.py.
 
 A product with a symmetric matrix of which half is stored has two sums over that triangle: over its
 rows, and over its columns. The loop over the columns is then turned by itself, so that both sums
@@ -34,6 +34,7 @@ from collections.abc import Collection, Sequence
 from msops._loops.analysis.costs import CACHE_BYTES, FIRST_CACHE_BYTES, fixed_trips, mean_trips
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Store, Var
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
@@ -50,8 +51,9 @@ from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.facts.blocks import can_swap, in_blocks, in_even_blocks, index, with_index
 from msops._loops.to_c.facts.bodies import without_locals
 from msops._loops.to_c.facts.strides import stride
+from msops._loops.to_c.order.exchange import sunk
+from msops._loops.to_c.order.memory_order import is_better_inside
 from msops._loops.to_c.order.products import products_of
-from msops._loops.to_c.order.sinking import is_better_inside, sunk
 from msops._loops.to_c.order.sums import FEWEST_WAITING, ROWS
 
 _FEWEST_POSITIONS = 16
@@ -103,23 +105,25 @@ class Widening:
         flat = with_parts(loop, body=inner)
         buffers = {**self._buffers, **arrays}
 
-        def widened(block: For, size: int, *, may_turn: bool = False) -> tuple[Stmt, ...]:
+        def widened(block: For, size: int, ranges: Ranges | None = None) -> tuple[Stmt, ...]:
             whole = in_arrays(block, arrays)
-            stays = [stmt for stmt in whole.body if may_turn and not moves(whole, stmt)]
-            body = sunk(whole, self._names, may_turn=may_turn, stays=stays)
+            stays = [
+                stmt for stmt in whole.body if ranges is not None and not moves(whole, stmt, ranges)
+            ]
+            body = sunk(whole, self._names, ranges, stays)
             for v in variables:
                 array = dataclasses.replace(v, shape=(*v.shape, size))
                 body = (Local(array, body, location=loop.location),)
             return body
 
-        def moves(whole: For, stmt: Stmt) -> bool:
+        def moves(whole: For, stmt: Stmt, ranges: Ranges) -> bool:
             """Returns whether a loop over positions is better inside of the loop in it."""
             if not isinstance(stmt, For) or not is_innermost(stmt) or can_swap(whole, stmt):
                 return False
             if mean_trips(stmt, inside.ranges) < _FEWEST_TERMS:
                 return False
             around = with_parts(whole, body=(stmt,))
-            return is_better_inside(around, buffers, may_sum=is_sum, may_turn=True)
+            return is_better_inside(around, buffers, ranges, may_sum=is_sum)
 
         is_sum = loop.kind == "reduction"
         is_long = size >= _FEWEST_POSITIONS and mean_trips(loop, scope.ranges) >= _FEWEST_POSITIONS
@@ -136,13 +140,13 @@ class Widening:
         ):
             # A row of an array for each position may be left to row_blocks.py.
             are_sums = is_long and not any(v.shape for v in variables)
-            may_turn = are_sums and any(moves(whole, stmt) for stmt in whole.body)
+            may_turn = are_sums and any(moves(whole, stmt, scope.ranges) for stmt in whole.body)
             if not may_turn:
                 return None
         limits = (_FEWEST_POSITIONS, size)
 
-        def block(part: For, length: int, _: Scope) -> tuple[Stmt, ...]:
-            return widened(part, length, may_turn=may_turn)
+        def block(part: For, length: int, around: Scope) -> tuple[Stmt, ...]:
+            return widened(part, length, around.ranges if may_turn else None)
 
         return in_even_blocks(flat, scope, limits, self._names, block)
 

@@ -48,8 +48,8 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.to_c.facts.strides import stride
+from msops._loops.to_c.order.exchange import sunk
 from msops._loops.to_c.order.products import products_of
-from msops._loops.to_c.order.sinking import sunk
 from msops._loops.to_c.order.sums import FEWEST_WAITING
 
 _MOST_STATEMENTS = 256

@@ -76,9 +76,9 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference, simplified
 from msops._loops.to_c.facts.blocks import from_zero, in_even_blocks, index
 from msops._loops.to_c.facts.strides import coefficient
+from msops._loops.to_c.order.exchange import of_its_kind
 from msops._loops.to_c.order.interchange import orders
 from msops._loops.to_c.order.products import products_of
-from msops._loops.to_c.order.sinking import of_its_kind
 
 _FEWEST_ROWS = 32
 """Iterations of a block; the sums of fewer gain little from tiles."""
