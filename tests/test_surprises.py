@@ -58,6 +58,22 @@ def test_equal_numbers_have_equal_results_wherever_they_stand(form: str) -> None
         np.testing.assert_allclose(roots, np.full(19, root), rtol=1e-6)
 
 
+@pytest.mark.parametrize("form", ["xla", "native"])
+def test_a_zero_before_one_keeps_its_sign_as_an_argument(form: str) -> None:
+    op = Custom(same, func_type="akg", compile_attrs={"lower": form})
+    x = np.float32([-0.0, 1.0])
+    assert np.signbit(jax.jit(op)(x)).tolist() == [True, False]
+    # XLA has it for an iota before the op gets it.
+    assert np.signbit(jax.jit(lambda: op(x))()).tolist() == [False, False]
+
+
+def same(x):  # type: ignore[no-untyped-def]
+    y = output_tensor(x.shape, x.dtype)  # type: ignore[name-defined]  # noqa: F821
+    for i in range(x.shape[0]):
+        y[i] = x[i]
+    return y
+
+
 def test_topk_puts_every_nan_first() -> None:
     computed = jax.jit(lambda a: jnp.stack([a - a, jnp.float32(1), jnp.float32(3)]))(jnp.inf)
     assert np.signbit(computed)[0]
