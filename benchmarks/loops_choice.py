@@ -206,6 +206,8 @@ def _summary(measured: list[Measured]) -> Table:
 
 def _sureness(measured: list[Measured]) -> Table:
     """Returns by how much the estimates are wrong about which form is faster."""
+    # Loops in order are native code without an estimate.
+    measured = [m for m in measured if not m.is_order_bound]
     errors = [m.error for m in measured]
     steps = statistics.quantiles(errors, n=10)
     wrong = [m.error for m in measured if m.loss > 1]

@@ -66,7 +66,7 @@ class Measured:
       label: name and length.
       chosen: "native" or "xla".
       is_timed: the clock chose, as the estimates were too close.
-      estimates: of both forms.
+      estimates: of both forms; None where loops run in order, whose form needs none.
       ms: milliseconds of a call, by contender; "native" and "xla" are ours.
       first_ms: milliseconds of our first call.
       gradient: time of the gradients over that of the kernel as native code.
@@ -75,7 +75,7 @@ class Measured:
     label: str
     chosen: str
     is_timed: bool
-    estimates: Costs
+    estimates: Costs | None
     ms: dict[str, float]
     first_ms: float
     gradient: float
@@ -103,13 +103,16 @@ class Measured:
     @property
     def estimated_factor(self) -> float:
         """By what factor the estimates of the two forms differ."""
+        if self.estimates is None:
+            return math.inf
         low, high = sorted((self.estimates.xla, self.estimates.native_among_others))
         return high / low
 
     @property
     def loss_by_estimate(self) -> float:
         """The time of the form that the estimates choose over that of our faster form."""
-        return self._over_faster("native" if self.estimates.prefers_native else "xla")
+        is_native = self.estimates is None or self.estimates.prefers_native
+        return self._over_faster("native" if is_native else "xla")
 
     def _over_faster(self, form: str) -> float:
         return self.ms[form] / min(self.ms["native"], self.ms["xla"])
@@ -225,10 +228,11 @@ def _gradient(
     return functools.partial(jax.jit(gradients), ones)
 
 
-def _estimates(nest: Nest, inputs: Sequence[np.ndarray]) -> Costs:
+def _estimates(nest: Nest, inputs: Sequence[np.ndarray]) -> Costs | None:
     specs = [Spec(array.shape, array.dtype.name) for array in inputs]
     program = read_kernel(nest.kernel, "akg", nest.name)
-    return Stages(program.specialise(specs, {}, nest.name), nest.name).estimates
+    stages = Stages(program.specialise(specs, {}, nest.name), nest.name)
+    return None if stages.is_order_bound else stages.estimates
 
 
 def _waiting(function: Callable[..., Any], arrays: Sequence[jax.Array]) -> Callable[[], Any]:

@@ -126,17 +126,6 @@ SCALED = """kernel scaled(a: float32[n, n], r: float32[n]) -> (b) {
   }
 }"""
 
-KEPT = """kernel kept(a: float32[n, n]) -> (b) {
-  buffer b: float32[n, n]
-  serial t in 0 .. n - 1 {
-    serial i in 0 .. n {
-      if (a[i, t] > b[i, t]) {
-        b[i, t + 1] = a[i, t] + b[i, t]
-      }
-    }
-  }
-}"""
-
 
 def compiled(text: str, n: int, lower: Form | None = None) -> Specialisation:
     text = re.sub(r"\bn // (\d+)", lambda found: str(n // int(found[1])), text)
@@ -209,36 +198,22 @@ def test_a_gpu_gets_native_code_unless_one_thread_would_run_parallel_loops() -> 
 
 
 def test_the_reason_tells_both_estimates() -> None:
-    name, costs = compiled(SUMS, 1024).choice("cpu").reason.split(": an estimated ")
+    name, costs = compiled(POOL, 1024).choice("cpu").reason.split(": an estimated ")
     assert name == "native code"
-    native, xla = (amount.split()[:2] for amount in costs.split(", "))
+    native, xla = (amount.split()[:2] for amount in costs.split(", ")[:2])
     seconds = {"us": 1e-6, "ms": 1e-3}
-    # Measured: 0.7 ms and 4.5 ms.
-    assert 0.2e-3 < float(native[0]) * seconds[native[1]] < 2e-3
-    assert 1.5e-3 < float(xla[0]) * seconds[xla[1]] < 15e-3
+    # Measured: 0.09 ms and 0.72 ms.
+    assert 0.03e-3 < float(native[0]) * seconds[native[1]] < 0.3e-3
+    assert 0.24e-3 < float(xla[0]) * seconds[xla[1]] < 2.2e-3
     assert compiled(ADD, 8).choice("cpu").reason.startswith("XLA operations: an estimated ")
+    said = ", of which fusing them with others may save "
+    assert said in compiled(ADD, 1024).choice("cpu").reason
 
 
-ENDS_EARLY = """kernel first(x: float32[n]) -> (y) {
-  buffer y: float32[1]
-  local at: int32[] {
-    serial i in 0 .. n {
-      if (x[at[]] > 0.0:float32) {
-        at[] = at[] + 1
-      }
-    }
-    y[0] = float32(at[])
-  }
-}"""
-
-
-def test_the_reason_says_that_the_data_may_end_a_loop() -> None:
-    said = "; a loop that ends early takes less"
-    assert compiled(ENDS_EARLY, 1024).choice("cpu").reason.endswith(said)
-    assert said not in compiled(SUMS, 1024).choice("cpu").reason
-    assert (
-        ", of which fusing them with others may save " in compiled(ADD, 1024).choice("cpu").reason
-    )
+def test_loops_in_order_are_native_code_without_an_estimate() -> None:
+    choice = compiled(IN_ORDER, 8).choice("cpu")
+    assert choice.reason == "native code, as loop i must run in order"
+    assert not choice.seconds
 
 
 def seconds_as_xla(text: str, n: int) -> float:
@@ -247,36 +222,6 @@ def seconds_as_xla(text: str, n: int) -> float:
 
 def is_near(estimate: float, measured: float) -> bool:
     return measured / 3 < estimate < measured * 3
-
-
-KEPT_ROWS = KEPT.replace("a[i, t]", "a[t, i]").replace("b[i, t", "b[t").replace("b[t]", "b[t, i]")
-KEPT_ROWS = KEPT_ROWS.replace("b[t + 1]", "b[t + 1, i]")
-KEPT_WHOLE = KEPT.replace("i in 0 .. n {", "i in 0 .. n { serial j in 0 .. n {").replace(
-    """if (a[i, t] > b[i, t]) {
-        b[i, t + 1] = a[i, t] + b[i, t]
-      }""",
-    "if ((a[i, j] * float32(t)) > b[i, j]) { b[i, j] = a[i, j] + b[i, j] } }",
-)
-
-
-@pytest.mark.parametrize(
-    ("text", "n", "measured"),
-    [
-        (KEPT_ROWS, 500, 0.135e-3),
-        (KEPT_ROWS, 2000, 1.85e-3),
-        (KEPT, 500, 0.386e-3),
-        (KEPT, 2000, 19.8e-3),
-        (KEPT_WHOLE, 300, 3.8e-3),
-    ],
-    ids=["a row", "a long row", "a column", "a long column", "all of an array"],
-)
-def test_a_masked_update_in_a_loop_costs_what_it_writes(text: str, n: int, measured: float) -> None:
-    assert is_near(seconds_as_xla(text, n), measured)
-
-
-def test_columns_in_the_first_level_cache_cost_what_rows_do() -> None:
-    assert seconds_as_xla(KEPT, 64) == seconds_as_xla(KEPT_ROWS, 64)
-    assert seconds_as_xla(KEPT, 500) > 1.5 * seconds_as_xla(KEPT_ROWS, 500)
 
 
 @pytest.mark.parametrize(
@@ -460,12 +405,6 @@ JACOBI = """kernel jacobi(x: float32[n]) -> (y) {
     }
   }
 }"""
-FADING = """kernel fading(x: float32[n]) -> (y) {
-  buffer y: float32[1]
-  serial i in 0 .. n {
-    y[0] = max(y[0] * 0.99:float32, x[i])
-  }
-}"""
 DECAYS = """kernel decays(a: float32[512, n], c: float32[n, 16]) -> (b) {
   buffer b: float32[n, 16]
   serial t in 0 .. 512 {
@@ -556,7 +495,6 @@ MEASURED_AS_XLA = {
     "the same of many channels": (CHANNELS, 34, 26.6e-3),
     "extremes of windows in rows": (ROWS, 600, 0.5e-3),
     "most of an array in a loop": (JACOBI, 100_000, 12e-3),
-    "a scalar in a loop over a large array": (FADING, 500_000, 4.3e-3),
     "windows that overlap": (DIFFERENCES, 100_000, 0.8e-3),
     "a scatter into windows": (SPREAD, 1_000_000, 55e-3),
     "functions in a loop": (DECAYS, 256, 3.0e-3),
@@ -778,28 +716,28 @@ QUOTIENTS = """kernel quotients(x: int32[n, n], z: int32[n, n]) -> (y) {
 @pytest.mark.parametrize(
     ("text", "n", "form", "measured"),
     [
-        (BINNED, 200_000, "XLA operations", 10.6e-3),
-        (BLURRED, 800, "XLA operations", 2.65e-3),
-        (TIMES, 4000, "XLA operations", 1.36e-3),
-        (GRAY, 1450, "native code", 0.66e-3),
-        (PICKED, 1000, "native code", 1.54e-3),
-        (SINES.replace("VALUE", "exp(x[i, j])"), 1000, "XLA operations", 0.25e-3),
-        (SINES.replace("VALUE", "sin(x[i, j])"), 1000, "XLA operations", 1.8e-3),
-        (SINES.replace("VALUE", "pow(x[i, j], x[i, j])"), 1000, "XLA operations", 1.6e-3),
-        (SINES.replace("VALUE", "(x[i, j] % 0.3:float32)"), 1000, "XLA operations", 7.1e-3),
-        (WARPED, 750, "native code", 1.3e-3),
-        (WARPED, 750, "XLA operations", 0.85e-3),
-        (SINES.replace("VALUE", "exp(x[i, j])"), 1000, "native code", 0.16e-3),
-        (SINES.replace("VALUE", "pow(x[i, j], x[i, j])"), 1000, "native code", 0.9e-3),
-        (SINES.replace("VALUE", "(x[i, j] % 0.3:float32)"), 1000, "native code", 8.4e-3),
-        (QUOTIENTS, 1000, "native code", 0.9e-3),
-        (QUOTIENTS, 1000, "XLA operations", 1.1e-3),
-        (CHECKERED, 400, "native code", 78e-6),
-        (LAYERED, 500, "native code", 0.1e-3),
-        (SHUFFLED, 800, "native code", 0.13e-3),
-        (PICKED_PAIRS, 70, "native code", 0.24e-3),
-        (MULTIPLIED, 20_000, "native code", 0.19e-3),
-        (RESIZED, 300, "native code", 0.23e-3),
+        (BINNED, 200_000, "xla", 10.6e-3),
+        (BLURRED, 800, "xla", 2.65e-3),
+        (TIMES, 4000, "xla", 1.36e-3),
+        (GRAY, 1450, "native", 0.66e-3),
+        (PICKED, 1000, "native", 1.54e-3),
+        (SINES.replace("VALUE", "exp(x[i, j])"), 1000, "xla", 0.25e-3),
+        (SINES.replace("VALUE", "sin(x[i, j])"), 1000, "xla", 1.8e-3),
+        (SINES.replace("VALUE", "pow(x[i, j], x[i, j])"), 1000, "xla", 1.6e-3),
+        (SINES.replace("VALUE", "(x[i, j] % 0.3:float32)"), 1000, "xla", 7.1e-3),
+        (WARPED, 750, "native", 1.3e-3),
+        (WARPED, 750, "xla", 0.85e-3),
+        (SINES.replace("VALUE", "exp(x[i, j])"), 1000, "native", 0.16e-3),
+        (SINES.replace("VALUE", "pow(x[i, j], x[i, j])"), 1000, "native", 0.9e-3),
+        (SINES.replace("VALUE", "(x[i, j] % 0.3:float32)"), 1000, "native", 8.4e-3),
+        (QUOTIENTS, 1000, "native", 0.9e-3),
+        (QUOTIENTS, 1000, "xla", 1.1e-3),
+        (CHECKERED, 400, "native", 78e-6),
+        (LAYERED, 500, "native", 0.1e-3),
+        (SHUFFLED, 800, "native", 0.13e-3),
+        (PICKED_PAIRS, 70, "native", 0.24e-3),
+        (MULTIPLIED, 20_000, "native", 0.19e-3),
+        (RESIZED, 300, "native", 0.23e-3),
     ],
     ids=["a masked sum", "a product of a gathered factor", "a large factor", "pixels",
          "picked elements", "a function in vectors", "a function one by one", "powers",
@@ -812,8 +750,7 @@ QUOTIENTS = """kernel quotients(x: int32[n, n], z: int32[n, n]) -> (y) {
 def test_estimates_are_near_what_was_measured(
     text: str, n: int, form: str, measured: float
 ) -> None:
-    seconds = dict(compiled(text, n).choice("cpu").seconds)[form]
-    assert measured / 3 < seconds < measured * 3
+    assert is_near(getattr(compiled(text, n).stages.estimates, form), measured)
 
 
 def test_a_quotient_by_a_constant_costs_what_a_product_does() -> None:
@@ -958,7 +895,7 @@ def test_explain_tells_the_choice() -> None:
     x = np.ones((64, 64), np.float32)
     op = msops.Custom(sums, func_type="akg")
     first = op.explain(x).splitlines()[0]
-    assert first.startswith("Custom 'sums' on CPU: native code: an estimated ")
+    assert first == "Custom 'sums' on CPU: native code, as loop j must run in order"
     np.testing.assert_array_equal(op(x), np.cumsum(x, 1))
 
 

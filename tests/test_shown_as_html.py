@@ -18,16 +18,16 @@ def text_of(shown: str) -> str:
     return re.sub(r"\s", "", "".join(ElementTree.fromstring(f"<div>{shown}</div>").itertext()))
 
 
-def running_sum(x):
+def halves(x):
     y = output_tensor(x.shape, x.dtype)  # noqa: F821
     for i in range(x.shape[0]):
-        y[i] = x[i] if i < 1 else y[i - 1] + x[i]
+        y[i] = 0.5 * x[i]
     return y
 
 
 @pytest.mark.parametrize("size", [10, 100_000])
 def test_an_explanation_is_the_same_text_with_bars_in_proportion(size: int) -> None:
-    op = msops.Custom(running_sum, func_type="akg")
+    op = msops.Custom(halves, func_type="akg")
     explanation = op.explain(jax.ShapeDtypeStruct((size,), jnp.float32))
     shown = explanation._repr_html_()
     for line in explanation.splitlines():

@@ -5,9 +5,9 @@ beside them; native code is a call of its own, which always reads and writes who
 fusing could save counts as next to nothing for arrays in a cache; for large ones it is often more
 than the kernel takes. Nobody knows how much of it a program saves, so on a CPU the form is chosen
 that loses less at worst: half of it counts against native code.
-Where loops keep an order there is little to fuse, and the faster wins. Where the estimates are too
-close, the first call that is no part of a larger program times both forms; the build cache keeps
-the times.
+Where the estimates are too close, the first call that is no part of a larger program times both
+forms; the build cache keeps the times. Where loops keep an order there is little to fuse, and C is
+the faster by far: native code needs no estimate there.
 
 ``benchmarks/loops_choice.py`` compares the estimates with the clock. The form chosen for a parallel
 kernel takes 1.02 times as long as the faster form in the mean if the kernel is alone, and 1.2 times
@@ -27,20 +27,17 @@ from typing import Literal
 
 from msops._base.explanation import show_seconds
 from msops._loops.analysis.costs import CACHE_BYTES
-from msops._loops.analysis.early_ends import ends_early
-from msops._loops.ir.nodes import For, Kernel
+from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.ir.walk import statements
 from msops._loops.to_c.cost import operations_in_loops
 from msops._loops.to_cuda.grid import loop_of_one_thread
 from msops._loops.to_jax.raising.cost import (
     INLINE_OPERATIONS,
     SECONDS_PER_STREAMED,
     SECONDS_PER_WAKING,
-    is_order_bound,
     raised_seconds,
 )
-from msops._loops.to_jax.raising.steps import Branch, Loop, Step
+from msops._loops.to_jax.raising.steps import Step, loops_in
 
 Form = Literal["xla", "native"]
 
@@ -97,14 +94,12 @@ class Costs:
       xla: as operations of XLA, alone in a program.
       native: as native code.
       fusion: an estimate of what XLA may save by fusing the operations with others.
-      may_end_early: whether estimates count iterations that data may leave out.
       are_measured: whether the clock gave the first two.
     """
 
     xla: float
     native: float
     fusion: float
-    may_end_early: bool = False
     are_measured: bool = False
 
     @property
@@ -133,21 +128,18 @@ class Costs:
         return self.are_measured or is_native or is_xla
 
 
-def estimate(raised: Kernel, steps: tuple[Step, ...], native: float, arranged: Kernel) -> Costs:
+def estimate(raised: Kernel, steps: tuple[Step, ...], native: float) -> Costs:
     """Returns what a kernel takes on a CPU.
 
     Args:
       raised: the loops as they become array operations.
       steps: the array operations.
       native: what `native_seconds` says of the loops as they are printed as C.
-      arranged: the loops as they are printed as C.
     """
-    loops = (stmt for stmt in statements(arranged.body) if isinstance(stmt, For))
     return Costs(
         xla=SECONDS_PER_CALL + raised_seconds(raised, steps),
         native=SECONDS_PER_CALL + SECONDS_PER_NATIVE_CALL + native,
-        fusion=0.0 if is_order_bound(steps) else fusion_seconds(raised),
-        may_end_early=any(map(ends_early, loops)),
+        fusion=fusion_seconds(raised),
     )
 
 
@@ -181,8 +173,6 @@ def choose_for_cpu(costs: Costs, is_quick: bool) -> Choice:
         text += f", of which fusing them with others may save {show_seconds(fusion)}"
     if not costs.are_measured and costs.prefers_native and xla < costs.native_among_others:
         text += "; where these are close, native code is mostly the faster"
-    if costs.may_end_early and not costs.are_measured:
-        text += "; a loop that ends early takes less"
     faster: Form = "native" if is_quick or costs.prefers_native else "xla"
     seconds = ((_NAMES["native"], native), (_NAMES["xla"], xla))
     return Choice(faster, f"{_NAMES[faster]}: {text}", seconds)
@@ -195,22 +185,10 @@ def choose_for_gpu(steps: tuple[Step, ...], gridded: Kernel) -> Choice:
       steps: the array operations.
       gridded: the loops as they are printed as CUDA C.
     """
-    staying = _first_loop(steps)
+    staying = next(loops_in(steps), None)
     if staying is None:
         return Choice("xla", "XLA operations, as every loop is parallel or a known reduction")
     alone = loop_of_one_thread(gridded)
     if alone is not None:
         return Choice("xla", f"XLA operations, as one thread would run all of loop {alone.var}")
     return Choice("native", f"native code, as loop {staying.loop.var} must run in order")
-
-
-def _first_loop(steps: tuple[Step, ...]) -> Loop | None:
-    for step in steps:
-        match step:
-            case Loop():
-                return step
-            case Branch(then=then, otherwise=otherwise):
-                found = _first_loop((*then, *otherwise))
-                if found:
-                    return found
-    return None

@@ -32,9 +32,8 @@ from msops._loops.ir.text import kernel_text
 from msops._loops.to_c import CSource, c_source
 from msops._loops.to_c.cost import native_seconds
 from msops._loops.to_cuda import CudaSource, cuda_source
-from msops._loops.to_jax.raising.cost import is_order_bound
 from msops._loops.to_jax.raising.describe import describe
-from msops._loops.to_jax.raising.steps import Step, keep_extremes, loops_in
+from msops._loops.to_jax.raising.steps import Step, first_in_order, keep_extremes, loops_in
 from msops.errors import ArgumentValueError, explain
 
 
@@ -123,7 +122,7 @@ class Stages:
     @functools.cached_property
     def is_order_bound(self) -> bool:
         """Whether something in the array operations runs in an order."""
-        return is_order_bound(self.steps)
+        return bool(first_in_order(self.steps))
 
     @functools.cached_property
     def keeps_extremes(self) -> bool:
@@ -147,7 +146,7 @@ class Stages:
     @collector_waits()
     def estimates(self) -> Costs:
         """The estimated times of both forms on a CPU."""
-        return estimate(self.raised, self.steps, self._native_seconds, self.arranged)
+        return estimate(self.raised, self.steps, self._native_seconds)
 
     @functools.cached_property
     def is_quick(self) -> bool:
@@ -217,6 +216,7 @@ class Stages:
             and not self.checks_bounds
             and not self.is_quick
             and not self.obstacle
+            and not self.is_order_bound
             and not self.estimates.are_sure
             and _toolchain.has_compiler(".cc")
         )
@@ -303,14 +303,16 @@ class Specialisation:
             return forced("native", f"as {self.stages.obstacle}")
         if platform == "cuda":
             return choose_for_gpu(self.stages.steps, self.stages.gridded)
-        if not self.stages.is_order_bound:
-            if travels:
-                return forced("xla", "as the program is exported or split over devices")
-            if not _toolchain.has_compiler(".cc"):
-                return forced("xla", "as no C++ compiler is installed")
-        costs = self.stages.estimates if travels else self.stages.measured or self.stages.estimates
+        if self.stages.is_order_bound:
+            first = first_in_order(self.stages.steps)
+            return forced("native", f"as loop {first} must run in order")
+        if travels:
+            return forced("xla", "as the program is exported or split over devices")
+        if not _toolchain.has_compiler(".cc"):
+            return forced("xla", "as no C++ compiler is installed")
+        costs = self.stages.measured or self.stages.estimates
         choice = choose_for_cpu(costs, self.stages.is_quick)
-        if self.stages.is_worth_timing and not travels:
+        if self.stages.is_worth_timing:
             hint = "; these are close, so a first call outside jax.jit times both"
             return dataclasses.replace(choice, reason=choice.reason + hint)
         return choice

@@ -3,9 +3,8 @@
 The constants are times on two processors, rounded. They are right within a factor of about two, as
 ``benchmarks/loops_choice.py`` shows, which is enough where the alternatives differ by more. XLA
 runs an elementwise operation in vector registers, also where it is masked or writes a part of a
-buffer; in a kernel with a loop it runs those that write a part element by element. What it fuses
-with all that reads it is never an array in memory. An order-bound loop pays for the hull of a
-triangle in each iteration. The file is long since each constant says what was measured.
+buffer. What it fuses with all that reads it is never an array in memory. The file is long since
+each constant says what was measured.
 """
 
 from __future__ import annotations
@@ -19,7 +18,6 @@ from msops._base import processor
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.costs import (
     CACHE_BYTES,
-    FIRST_CACHE_BYTES,
     MEASURED_VECTOR_BYTES,
     UNKNOWN_TRIPS,
     arithmetic,
@@ -59,16 +57,8 @@ SECONDS_PER_CROSSED = 7e-10
 """The time of an element of such an array, if it is read along another axis than written."""
 SECONDS_PER_SCALAR = 2e-10
 """The time of one operation on an element by itself."""
-SECONDS_PER_STRIDED = 1e-9
-"""The time of an element in a column of an array that the first-level cache does not hold. Where
-rows have the size of a power of two it is several times that."""
 SECONDS_PER_FUNCTION = 2e-10
 """The time of a mathematical function of an element of 4 bytes."""
-SECONDS_PER_OPERATION_IN_LOOP = 2.5e-11
-"""The time of one operation on an element of 4 bytes in vector registers, in an array operation
-that a loop runs again and again: 0.02 to 0.06 ns."""
-SECONDS_PER_FUNCTION_IN_LOOP = 1.5e-9
-"""The time of a mathematical function of an element of 4 bytes there."""
 SECONDS_PER_SCALAR_FUNCTION = 4e-9
 """The time of a function that XLA computes for one element after the other: 2 to 10 ns."""
 _CALLED_IN_FLOAT32 = frozenset(
@@ -127,8 +117,11 @@ _CONVOLVED = ("float16", "bfloat16", "float32")
 """Dtypes of the convolutions that XLA hands to a library."""
 SECONDS_PER_STEP = 1e-7
 """The time of starting a step that is not in a loop."""
-SECONDS_PER_ITERATION = 1e-8
-"""The time of starting a step in an iteration of a loop."""
+SECONDS_PER_ITERATION = 1e-9
+"""The time of starting a step in an iteration of a loop, but for what `_IN_LOOP` makes of it."""
+_IN_LOOP = 10
+"""How many times as long a step takes in a loop, where XLA runs most of it element by element. That
+is rough: nothing is chosen by the estimate of a loop."""
 SECONDS_PER_WAKING = 1e-5
 """The time of handing a program to a thread, and of waiting for it."""
 MOST_COPIES = 15
@@ -139,23 +132,11 @@ INLINE_OPERATIONS = 1000
 xla/pjrt/cpu/cpu_client.cc. Copies, also by indices, do not count as operations."""
 
 
-def is_order_bound(steps: Sequence[Step]) -> bool:
-    """Returns whether something in the steps runs in an order, so that XLA fuses little of it."""
-    for step in steps:
-        match step:
-            case Loop() | Accumulate() | Recur():
-                return True
-            case Branch(then=then, otherwise=otherwise):
-                if is_order_bound((*then, *otherwise)):
-                    return True
-    return False
-
-
 def raised_seconds(kernel: Kernel, steps: Sequence[Step]) -> float:
     """Returns the estimated seconds of the steps of a kernel, beside those of the call."""
     is_inline = operations(steps) < INLINE_OPERATIONS
     waking = 0.0 if is_inline else SECONDS_PER_WAKING
-    return waking + _Costs(kernel, is_order_bound(steps)).steps(steps, SECONDS_PER_STEP)
+    return waking + _Costs(kernel).steps(steps, SECONDS_PER_STEP)
 
 
 def operations(steps: Sequence[Step]) -> float:
@@ -191,10 +172,9 @@ class _Fused:
 
 
 class _Costs:
-    """Adds up steps; knows the sizes of the buffers, and whether a step runs in an order."""
+    """Adds up steps; knows the sizes of the buffers."""
 
-    def __init__(self, kernel: Kernel, is_order_bound: bool):
-        self._is_order_bound = is_order_bound
+    def __init__(self, kernel: Kernel):
         self._buffers = buffers_of(kernel)
         self._sizes = {name: math.prod(b.shape) for name, b in self._buffers.items()}
         sizes = {name: size_bytes(b) for name, b in self._buffers.items()}
@@ -218,7 +198,7 @@ class _Costs:
             case Loop(axis=axis, body=body):
                 trips = UNKNOWN_TRIPS if axis is None else axis.extent
                 self._fused = {}
-                seconds = start + trips * self.steps(body, SECONDS_PER_ITERATION)
+                seconds = start + trips * _IN_LOOP * self.steps(body, SECONDS_PER_ITERATION)
                 self._fused = {}
                 return seconds
             case Branch(then=then, otherwise=otherwise):
@@ -238,20 +218,19 @@ class _Costs:
         match step:
             case Contract(factors=factors):
                 parts: Sequence[Expr] = factors
-                if nest.iterations >= _SHARED_PRODUCT and not self._is_order_bound:
+                if nest.iterations >= _SHARED_PRODUCT:
                     total = SECONDS_PER_SHARED_PRODUCT
             case Convolve(image=image, filter=kernel):
                 parts = (image, kernel)
             case _:
                 return 0.0
-        is_whole = isinstance(step, Convolve) and not nest.outer
+        is_whole = isinstance(step, Convolve)
         for part in parts:
-            if isinstance(part, Load) and (is_whole or _is_plain(part)) and not nest.outer:
+            if isinstance(part, Load) and (is_whole or _is_plain(part)):
                 total += SECONDS_PER_STREAMED * self._large.get(part.buffer, 0)
                 continue
             elements = math.prod(nest.extents.get(axis, 1) for axis in variables(part))
-            operation = SECONDS_PER_SCALAR if nest.outer else SECONDS_PER_OPERATION
-            own = sum(self._part(inner, nest, operation) for inner in computed(part))
+            own = sum(self._part(inner, nest, SECONDS_PER_OPERATION) for inner in computed(part))
             size = elements * itemsize(part.dtype)
             moving = 2 * SECONDS_PER_STREAMED * size if size > CACHE_BYTES else 0.0
             # It is computed and read once more to see whether it is finite.
@@ -269,7 +248,7 @@ class _Costs:
         if nest.iterations >= math.prod(buffer.shape):
             return 0.0
         view = find_view(nest.store.indices, buffer.shape, nest.axis_ranges)
-        if view is not None and view.has_gaps and not nest.outer:
+        if view is not None and view.has_gaps:
             return SECONDS_PER_INTERLEAVED * math.prod(buffer.shape)
         if self._is_one_with_next(nest):
             return 0.0
@@ -326,25 +305,17 @@ class _Costs:
             case Accumulate() | Recur():
                 return SECONDS_PER_SCANNED
             case Reduce(nest=nest, value=value, over=over):
-                if nest.outer or nest.mask:
+                if nest.mask:
                     return self._computing(nest, SECONDS_PER_SCALAR, in_vectors=False)
                 lasts = [load.indices[-1] for load in loads(value) if load.indices]
                 is_along = any(Var(axis) in expressions(last) for last in lasts for axis in over)
-                is_plain = is_along and not nest.mask
-                operation = SECONDS_PER_OPERATION if is_plain else SECONDS_PER_ROW_ADDED
+                operation = SECONDS_PER_OPERATION if is_along else SECONDS_PER_ROW_ADDED
                 return (
                     self._computing(nest, operation)
                     + self._moving(nest)
                     + self._slicing(nest, value)
                 )
             case Map(nest=nest):
-                size = self._sizes.get(nest.store.buffer, 0)
-                if self._is_order_bound and nest.iterations < size:
-                    scalars = self._computing(nest, SECONDS_PER_SCALAR, in_vectors=False)
-                    return scalars + self._stepping(nest)
-                if nest.outer:
-                    vectors = self._computing(nest, SECONDS_PER_OPERATION_IN_LOOP)
-                    return vectors + self._stepping(nest) + self._moving(nest)
                 return self._computing(nest, SECONDS_PER_OPERATION) + self._moving(nest)
 
     def _multiplying(self, step: Contract) -> float:
@@ -418,8 +389,7 @@ class _Costs:
             case Binary(op=op, right=right) if op in QUOTIENTS and not isinstance(right, Const):
                 return SECONDS_PER_QUOTIENT
             case FunctionCall(function=name) if not FUNCTIONS[name].is_instruction:
-                function = SECONDS_PER_FUNCTION_IN_LOOP if nest.outer else SECONDS_PER_FUNCTION
-                return function * width
+                return SECONDS_PER_FUNCTION * width
             case Load() if self._overlaps(part, nest):
                 return SECONDS_PER_COPIED
             case Load() if nest.is_indirect(part):
@@ -432,21 +402,6 @@ class _Costs:
         if buffer is None or nest.is_indirect(access):
             return False
         return find_view(access.indices, buffer.shape, nest.axis_ranges) is None
-
-    def _stepping(self, nest: Nest) -> float:
-        """Returns the seconds that one element's part in going down columns takes."""
-        accesses: set[Load | Store] = {*loads(nest.store.value), nest.store}
-        columns = [access for access in accesses if self._is_column(access, nest)]
-        elements = sum(_elements(access.indices, nest) for access in columns)
-        return SECONDS_PER_STRIDED * elements / nest.iterations
-
-    def _is_column(self, access: Load | Store, nest: Nest) -> bool:
-        """Returns whether a nest goes down an array that the first-level cache does not hold."""
-        buffer = self._buffers.get(access.buffer)
-        if buffer is None or not access.indices or size_bytes(buffer) <= FIRST_CACHE_BYTES:
-            return False
-        *outer, last = (variables(index) & set(nest.extents) for index in access.indices)
-        return not last and any(outer)
 
     def _slicing(self, nest: Nest, value: Expr) -> float:
         """Returns the seconds that one element's part in copying slices takes.
@@ -476,12 +431,6 @@ class _Costs:
     def _moving(self, nest: Nest) -> float:
         """Returns the seconds that one element's part in moving large arrays takes."""
         store = nest.store
-        if nest.outer:
-            # Each iteration of the loops around moves a part.
-            accesses: set[Load | Store] = {*loads(store.value), store}
-            parts = [part for part in accesses if part.buffer in self._large]
-            moved = sum(_elements(part.indices, nest) * self._itemsize(part) for part in parts)
-            return SECONDS_PER_STREAMED * moved / nest.iterations
         read = {load.buffer: load for load in loads(store.value) if load.buffer in self._large}
         if not nest.reduced and any(_crosses(load, store, nest) for load in read.values()):
             return SECONDS_PER_CROSSED
@@ -498,10 +447,7 @@ class _Costs:
         The next one is the other branch of a condition, or stores another part of the array.
         """
         is_cheap = not any(map(_is_transcendental, computed(nest.store.value)))
-        return self._is_stored_again and is_cheap and not nest.outer
-
-    def _itemsize(self, access: Load | Store) -> int:
-        return itemsize(self._buffers[access.buffer].dtype)
+        return self._is_stored_again and is_cheap
 
     def _stays_fused(self, buffer: str) -> bool:
         """Returns whether a buffer is never an array, as far as is known yet."""
@@ -522,12 +468,6 @@ def _stored_again(steps: Sequence[Step]) -> list[bool]:
         found.append(bool(own & later))
         later |= own
     return found[::-1]
-
-
-def _elements(indices: Sequence[Expr], nest: Nest) -> int:
-    """Returns for how many iterations of a nest indices differ."""
-    axes = {axis for index in indices for axis in variables(index)}
-    return math.prod(nest.extents.get(axis, 1) for axis in axes)
 
 
 def _pooling(step: Pool) -> float:

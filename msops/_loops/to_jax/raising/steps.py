@@ -204,6 +204,20 @@ def loops_in(steps: Sequence[Step]) -> Iterator[Loop]:
                 yield from loops_in((*then, *otherwise))
 
 
+def first_in_order(steps: Sequence[Step]) -> str:
+    """Returns the variable of the first loop that runs in an order; empty if none does."""
+    for step in steps:
+        match step:
+            case Loop(loop=loop):
+                return loop.var
+            case Accumulate(axis=axis) | Recur(axis=axis):
+                return axis
+            case Branch(then=then, otherwise=otherwise):
+                if found := first_in_order((*then, *otherwise)):
+                    return found
+    return ""
+
+
 def keep_extremes(steps: Sequence[Step]) -> bool:
     """Returns whether steps reduce floats to the greatest or least one."""
     for step in steps:
