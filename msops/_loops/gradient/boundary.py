@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from msops._loops.gradient.contributions import adjoint_dtype
 from msops._loops.gradient.tree import Tree
 from msops._loops.ir.algebra import add, cast
-from msops._loops.ir.building import integer
-from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Buffer, Expr, For, Load, Stmt, Store, Var
+from msops._loops.ir.names import Names, over_box
+from msops._loops.ir.nodes import Buffer, Expr, Load, Stmt, Store
 from msops._loops.ir.operators import is_float
 
 
@@ -86,11 +85,8 @@ def over(
     buffer: Buffer, fresh: Callable[[str], str], make: Callable[[tuple[Expr, ...]], Stmt]
 ) -> Stmt:
     """Returns loops over all elements of a buffer around what is made for their indices."""
-    variables = [fresh("e") for _ in buffer.shape]
-    stmt = make(tuple(map(Var, variables)))
-    for variable, size in reversed(list(zip(variables, buffer.shape, strict=True))):
-        stmt = For(variable, integer(0), integer(size), (stmt,))
-    return stmt
+    spans = [(0, size) for size in buffer.shape]
+    return over_box(spans, ["e"] * len(spans), fresh, make)
 
 
 def _sum_into(target: Buffer, source: Buffer, names: Names) -> Stmt:

@@ -19,6 +19,7 @@ from msops._loops.ir.elements import exists
 from msops._loops.ir.nodes import Buffer, Expr, If, Load, Local, Select, Stmt, Store
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import loads, map_bodies, map_expressions, rewrite
+from msops._loops.passes.extremes import is_element
 
 
 def reversal(
@@ -42,8 +43,8 @@ def reversal(
       fresh: gives names.
     """
     seed = derivative.seed
-    own = [p for p in derivative.contributions if _is_own(p.element, store)]
-    others = [p for p in derivative.contributions if not _is_own(p.element, store)]
+    own = [p for p in derivative.contributions if is_element(p.element, store)]
+    others = [p for p in derivative.contributions if not is_element(p.element, store)]
     handed: Expr = number(0, seed.dtype)
     for part in own:
         handed = add(handed, _guarded(part.value, part.guards))
@@ -70,10 +71,6 @@ def reversal(
     for buffer, value in reversed(named):
         stmts = (Local(buffer, (Store(buffer.name, (), value), *stmts)),)
     return _read_first(stmts, seed, fresh) if is_first else stmts
-
-
-def _is_own(element: Load, store: Store) -> bool:
-    return element.buffer == store.buffer and element.indices == store.indices
 
 
 def _guarded(value: Expr, guards: tuple[Expr, ...]) -> Expr:

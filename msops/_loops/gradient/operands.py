@@ -28,7 +28,7 @@ from msops._loops.analysis.boxes import Span
 from msops._loops.analysis.costs import CACHE_BYTES, fixed_span
 from msops._loops.ir.building import integer
 from msops._loops.ir.elements import exists
-from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.names import Names, over_box, unique_names
 from msops._loops.ir.nodes import (
     Binary,
     Buffer,
@@ -181,16 +181,16 @@ class _Nest:
         return Load(operand.buffer.name, at, expr.dtype)
 
     def _operand(self, expr: Expr, axes: Sequence[str], spans: Mapping[str, Span]) -> _Operand:
-        shape = tuple(end - begin for begin, end in (spans[var] for var in axes))
-        begins = tuple(spans[var][0] for var in axes)
+        box = [spans[var] for var in axes]
+        begins = tuple(begin for begin, _ in box)
+        shape = tuple(end - begin for begin, end in box)
         buffer = Buffer(self._names.fresh("operand"), shape, expr.dtype)
-        own = {var: Var(self._names.fresh(var)) for var in axes}
-        at = tuple(_from(begin, own[var]) for var, begin in zip(axes, begins, strict=True))
-        fill: Stmt = Store(buffer.name, at, substitute(expr, own))
-        for var in reversed(axes):
-            begin, end = map(integer, spans[var])
-            fill = For(own[var].name, begin, end, (fill,), "parallel")
-        return _Operand(buffer, begins, fill)
+
+        def element(own: tuple[Var, ...]) -> Stmt:
+            at = tuple(_from(begin, var) for begin, var in zip(begins, own, strict=True))
+            return Store(buffer.name, at, substitute(expr, dict(zip(axes, own, strict=True))))
+
+        return _Operand(buffer, begins, over_box(box, axes, self._names.fresh, element))
 
 
 def _in_order(read: Sequence[Load]) -> Iterator[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import Expr, For, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.walk import map_bodies, map_expressions, rewrite, statements, with_body
 
@@ -93,3 +94,24 @@ def _renamed(
         inside = functools.partial(_renamed, new=inner, names=names, taken=taken)
         renamed.append(map_bodies(own, inside))
     return tuple(renamed)
+
+
+def over_box(
+    spans: Sequence[tuple[int, int]],
+    prefixes: Sequence[str],
+    fresh: Callable[[str], str],
+    inside: Callable[[tuple[Var, ...]], Stmt],
+) -> Stmt:
+    """Returns parallel loops over a box.
+
+    Args:
+      spans: the first position and the one after the last, for the outermost loop first.
+      prefixes: of the names of the loops' variables.
+      fresh: gives names.
+      inside: returns what is done for the indices of an element.
+    """
+    at = tuple(Var(fresh(prefix)) for prefix in prefixes)
+    stmt = inside(at)
+    for var, (begin, end) in reversed([*zip(at, spans, strict=True)]):
+        stmt = For(var.name, integer(begin), integer(end), (stmt,), "parallel")
+    return stmt

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
@@ -237,15 +237,6 @@ def _names_in(stmt: Stmt) -> _Names:
             )
         )
     )
-
-
-def unconditional_stores(body: tuple[Stmt, ...]) -> Iterator[Store]:
-    """Yields the stores of a body that run once each time the body runs."""
-    for stmt in body:
-        if isinstance(stmt, Store):
-            yield stmt
-        elif isinstance(stmt, Local):
-            yield from unconditional_stores(stmt.body)
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from msops._loops.ir.names import Names
+from msops._loops.ir.names import Names, over_box
 from msops._loops.ir.nodes import Buffer, Const, Expr, For, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.walk import A, map_accesses, stored_in
 
@@ -70,13 +70,12 @@ def _with_axis(buffer: Buffer, size: int) -> Buffer:
 
 def _copy(target: Buffer, source: Buffer, names: Names) -> Stmt:
     """Returns loops that copy a buffer."""
-    variables = [names.fresh("e") for _ in target.shape]
-    at = tuple(map(Var, variables))
-    stmt: Stmt = Store(target.name, at, Load(source.name, at, source.dtype))
-    for variable, size in reversed(list(zip(variables, target.shape, strict=True))):
-        zero = Const(0, Var(variable).dtype)
-        stmt = For(variable, zero, Const(size, zero.dtype), (stmt,), "parallel")
-    return stmt
+    spans = [(0, size) for size in target.shape]
+
+    def element(at: tuple[Expr, ...]) -> Stmt:
+        return Store(target.name, at, Load(source.name, at, source.dtype))
+
+    return over_box(spans, ["e"] * len(spans), names.fresh, element)
 
 
 def _accesses(

@@ -94,8 +94,6 @@ SECONDS_PER_ITERATION = 3e-10
 BLOCK_SECONDS = 2e-5
 """Seconds of the least work worth a thread: a few times the start of one."""
 _THREADS = 2
-# GCC's max-completely-peeled-insns.
-_UNROLLED_SIZE = 200
 # A vector loop that goes down a column reads from as many cache lines as it has iterations. So many
 # lines stay in the first-level cache until the loop around reads the next column.
 _LINES = 256

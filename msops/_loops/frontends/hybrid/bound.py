@@ -27,9 +27,9 @@ from msops._loops.frontends.hybrid.paths import (
     PathFacts,
     conjuncts,
     joined,
-    negated,
 )
 from msops._loops.ir import scalars
+from msops._loops.ir.algebra import negation
 from msops._loops.ir.building import binary
 from msops._loops.ir.nodes import Const, Expr, For, If, Load, Local, Stmt, Store
 from msops._loops.ir.ranges import Range, loop_range, range_of
@@ -79,7 +79,7 @@ def _conditions_of_reads(
                     yield frozenset(filter(_is_of_scalars, parts))
         if isinstance(stmt, If):
             yield from _conditions_of_reads(stmt.then, name, (*around, stmt.condition))
-            failed = negated(stmt.condition)
+            failed = negation(stmt.condition)
             yield from _conditions_of_reads(stmt.otherwise, name, (*around, failed))
         else:
             for inner in bodies(stmt):
@@ -143,8 +143,8 @@ class _Walk:
         if isinstance(found, Const):
             return self.run(stmt.then if found.value else stmt.otherwise, state)
         then = self.run(stmt.then, state.under(test))
-        otherwise = self.run(stmt.otherwise, state.under(negated(test)))
-        tests = {frozenset([test]), frozenset([negated(test)])}
+        otherwise = self.run(stmt.otherwise, state.under(negation(test)))
+        tests = {frozenset([test]), frozenset([negation(test)])}
         return joined(then, otherwise, tests | self.conditions)
 
     def loop(self, stmt: For, state: PathFacts) -> PathFacts:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from msops._loops.ir import scalars
+from msops._loops.ir.algebra import negation
 from msops._loops.ir.nodes import Binary, Cast, Const, Expr, Load, Unary, Var
 from msops._loops.ir.operators import COMPARISONS, FLOATS, LOGICAL
 from msops._loops.ir.walk import loads, rewrite, variables
@@ -56,7 +57,7 @@ class PathFacts:
         if found.dtype == "bool" and not isinstance(found, Const):
             if expr in self.held:
                 return Const(True, "bool")
-            if negated(expr) in self.held:
+            if negation(expr) in self.held:
                 return Const(False, "bool")
         return found
 
@@ -118,20 +119,13 @@ def _uses(expr: Expr, names: set[str]) -> bool:
     return any(load.buffer in names for load in loads(expr)) or bool(variables(expr) & names)
 
 
-def negated(condition: Expr) -> Expr:
-    """Returns the condition that another one does not hold."""
-    if isinstance(condition, Unary) and condition.op == "not":
-        return condition.operand
-    return Unary("not", condition, "bool")
-
-
 def conjuncts(condition: Expr) -> list[Expr]:
     """Returns a condition and those that hold where it does."""
     match condition:
         case Binary(op="land", left=left, right=right):
             return [condition, *conjuncts(left), *conjuncts(right)]
         case Unary(op="not", operand=Binary(op="lor", left=left, right=right)):
-            return [condition, *conjuncts(negated(left)), *conjuncts(negated(right))]
+            return [condition, *conjuncts(negation(left)), *conjuncts(negation(right))]
     return [condition]
 
 
@@ -142,7 +136,7 @@ def joined(one: PathFacts, other: PathFacts, conditions: Iterable[Conditions] = 
         for name, value in [*one.known.items(), *other.known.items()]
         if value.dtype == "bool"
     ]
-    single = (frozenset([part]) for part in (*flags, *map(negated, flags)))
+    single = (frozenset([part]) for part in (*flags, *map(negation, flags)))
     conditions = {*conditions, *single, *one.needed, *other.needed}
     return PathFacts(
         one.is_bound and other.is_bound,

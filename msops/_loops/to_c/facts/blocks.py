@@ -6,9 +6,8 @@ A group is a block that is always whole: the iterations that fill none have a lo
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection
 
-from msops._loops.analysis.boxes import Span
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
@@ -101,27 +100,6 @@ def in_even_blocks(
 
     blocks = in_blocks(loop, size, names, body)
     return (blocks,) if blocks.body else None
-
-
-def over_box(
-    spans: Sequence[Span],
-    prefixes: Sequence[str],
-    names: Names,
-    inside: Callable[[tuple[Expr, ...]], Stmt],
-) -> Stmt:
-    """Returns parallel loops over a box.
-
-    Args:
-      spans: of the box, for the outermost loop first.
-      prefixes: of the names of the loops' variables.
-      names: the names of the kernel.
-      inside: returns what is done for the indices of an element.
-    """
-    at = tuple(Var(names.fresh(prefix)) for prefix in prefixes)
-    stmt = inside(at)
-    for var, (begin, end) in reversed([*zip(at, spans, strict=True)]):
-        stmt = For(var.name, integer(begin), integer(end), (stmt,), "parallel")
-    return stmt
 
 
 def in_groups(

@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.analysis.early_ends import conditions_to_go_on
-from msops._loops.ir.names import Names
+from msops._loops.ir.names import Names, over_box
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, nested_ranges
 from msops._loops.ir.sizes import size_bytes
@@ -36,7 +36,7 @@ from msops._loops.ir.walk import (
     stored_in,
 )
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.facts.blocks import can_swap, is_alike, over_box
+from msops._loops.to_c.facts.blocks import can_swap, is_alike
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.facts.work import LEAST_WORK, work_in_loops
 from msops._loops.to_c.lanes.choosing import with_all_choices
@@ -191,4 +191,4 @@ def _copy(loop: For, buffer: Buffer, own: Buffer, names: Names, *, is_back: bool
         return Store(own.name, at, Load(buffer.name, (outer, *at), buffer.dtype))
 
     spans = [(0, size) for size in own.shape]
-    return over_box(spans, ["e"] * len(spans), names, copied)
+    return over_box(spans, ["e"] * len(spans), names.fresh, copied)

@@ -32,7 +32,7 @@ from dataclasses import dataclass
 from msops._loops.analysis.boxes import Box, Span
 from msops._loops.analysis.costs import fixed_span
 from msops._loops.ir.building import integer
-from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.names import Names, over_box, unique_names
 from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.walk import (
     A,
@@ -48,7 +48,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
-from msops._loops.to_c.facts.blocks import index, over_box
+from msops._loops.to_c.facts.blocks import index
 from msops._loops.to_c.facts.bodies import without_locals
 
 LEAST_SHARE = 0.05
@@ -140,7 +140,7 @@ class _Alternation:
             return Store(target.name, at, Load(source, at, target.dtype))
 
         spans = [(0, size) for size in target.shape]
-        return over_box(spans, ["at"] * len(spans), self._names, copied)
+        return over_box(spans, ["at"] * len(spans), self._names.fresh, copied)
 
 
 def _split(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], tuple[Stmt, ...]]:

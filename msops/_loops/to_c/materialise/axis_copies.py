@@ -7,10 +7,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
-from msops._loops.ir.names import Names
+from msops._loops.ir.names import Names, over_box
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store
 from msops._loops.ir.walk import rewrite_all, variables
-from msops._loops.to_c.facts.blocks import over_box
 from msops._loops.to_c.facts.strides import offset
 
 A = TypeVar("A")
@@ -97,4 +96,4 @@ class AxisCopies:
 
         prefixes = [f"{source.name}_{axis}" for axis in range(len(source.shape))]
         spans = [(0, size) for size in copy.shape]
-        return over_box(spans, factor.moved_axes(tuple(prefixes)), self._names, copied)
+        return over_box(spans, factor.moved_axes(tuple(prefixes)), self._names.fresh, copied)

@@ -26,7 +26,7 @@ from collections.abc import Callable, Sequence
 from msops._loops.analysis.costs import FIRST_CACHE_BYTES, fixed_trips
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import integer
-from msops._loops.ir.names import Names
+from msops._loops.ir.names import Names, over_box
 from msops._loops.ir.nodes import (
     Binary,
     BinaryOp,
@@ -58,7 +58,7 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.facts.blocks import in_blocks, over_box, with_buffer, with_index
+from msops._loops.to_c.facts.blocks import in_blocks, with_buffer, with_index
 from msops._loops.to_c.facts.strides import coefficient, step
 from msops._loops.to_c.reduce.separating import with_rows_apart
 
@@ -234,7 +234,7 @@ class _SplittingReductions:
     def _nest(self, shape: tuple[int, ...], store: Callable[[tuple[Expr, ...]], Store]) -> Stmt:
         """Returns a store for each element of an array."""
         spans = [(0, size) for size in shape]
-        return over_box(spans, ["element"] * len(spans), self._names, store)
+        return over_box(spans, ["element"] * len(spans), self._names.fresh, store)
 
 
 def _is_local(buffer: Buffer) -> bool:

@@ -35,13 +35,13 @@ from msops._loops.ir.walk import (
     Scope,
     loads,
     loads_in,
-    map_bodies,
-    map_expressions,
-    rewrite,
+    rewrite_all,
     rewrite_loops,
+    rewrite_statements,
     substitute,
     variables,
     with_parts,
+    with_value,
 )
 from msops._loops.to_jax.raising.nests import Chain, chain
 from msops._loops.to_jax.raising.recurrences import find_recurrence
@@ -196,27 +196,19 @@ def _moved(loop: For, stmt: Stmt, elements: _Elements, after: bool) -> For:
             return elements.load(expr, after)
         return expr
 
-    def move(inner: Stmt) -> Stmt:
-        inner = map_expressions(inner, lambda expr: rewrite(expr, load))
-        if isinstance(inner, Store) and inner.buffer == elements.carried:
-            return elements.store(inner)
-        return map_bodies(inner, lambda body: tuple(map(move, body)))
+    def store(old: Store) -> tuple[Stmt, ...]:
+        return (elements.store(old) if old.buffer == elements.carried else old,)
 
-    return dataclasses.replace(loop, body=(move(stmt),))
+    return dataclasses.replace(
+        loop, body=rewrite_statements(rewrite_all((stmt,), load), store, Store)
+    )
 
 
 def _renamed(loop: For, names: Names) -> For:
     """Returns a loop with a variable of its own, and in any order."""
-    var = names.fresh(loop.var)
-
-    def change(expr: Expr) -> Expr:
-        return Var(var) if expr == Var(loop.var) else expr
-
-    def move(stmt: Stmt) -> Stmt:
-        stmt = map_expressions(stmt, lambda expr: rewrite(expr, change))
-        return map_bodies(stmt, lambda inner: tuple(map(move, inner)))
-
-    return dataclasses.replace(loop, var=var, body=tuple(map(move, loop.body)), kind="parallel")
+    var = Var(names.fresh(loop.var))
+    body = with_value(loop.body, loop.var, var)
+    return dataclasses.replace(loop, var=var.name, body=body, kind="parallel")
 
 
 def _last(parts: Chain, each: Buffer, carried: Buffer, names: Names) -> Stmt:

@@ -15,12 +15,11 @@ import dataclasses
 import math
 
 from msops._loops.ir.building import binary, integer
-from msops._loops.ir.names import Names
+from msops._loops.ir.names import Names, over_box
 from msops._loops.ir.nodes import (
     Buffer,
     Const,
     Expr,
-    For,
     Kernel,
     Local,
     Stmt,
@@ -89,15 +88,14 @@ def _expanded(local: Local, ranges: Ranges, names: Names) -> _Expanded:
 def _cleared(local: Local, prefix: tuple[Expr, ...], names: Names) -> Stmt:
     """Returns what sets the elements of a local in one iteration to zero."""
     buffer = local.buffer
-    axes = [names.fresh(f"{buffer.name}_axis") for _ in buffer.shape]
     number = float if is_float(buffer.dtype) else bool if buffer.dtype == "bool" else int
     zero = Const(number(0), buffer.dtype)
-    element = (*prefix, *map(Var, axes))
-    stmt: Stmt = Store(buffer.name, element, zero, location=local.location)
-    for axis, size in zip(reversed(axes), reversed(buffer.shape), strict=True):
-        begin, end = integer(0), integer(size)
-        stmt = For(axis, begin, end, (stmt,), location=local.location)
-    return stmt
+    spans = [(0, size) for size in buffer.shape]
+
+    def element(at: tuple[Expr, ...]) -> Stmt:
+        return Store(buffer.name, (*prefix, *at), zero, location=local.location)
+
+    return over_box(spans, [f"{buffer.name}_axis"] * len(spans), names.fresh, element)
 
 
 def _extent(limits: Range) -> int:
