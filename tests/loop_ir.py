@@ -139,7 +139,6 @@ from msops._loops.to_c.clean.reductions import sum_in_variables
 from msops._loops.to_c.facts.apart import are_apart
 from msops._loops.to_c.lanes.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.lanes.lane_rows import put_rows_in_lanes
-from msops._loops.to_c.lanes.registers import keep_vectors_in_registers
 from msops._loops.to_c.lanes.searching import split_searches
 from msops._loops.to_c.lanes.vectors import mark_vectors
 from msops._loops.to_c.materialise import alternating, fusing
@@ -318,7 +317,6 @@ __all__ = [
     "is_float",
     "isl",
     "keep_decisions",
-    "keep_vectors_in_registers",
     "kept",
     "kernel_text",
     "loads",

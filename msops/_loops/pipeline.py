@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias
 
-from msops._base import config
+from msops._base import config, processor
 from msops._loops.analysis.bounds import Index, check_bounds
 from msops._loops.analysis.findings import LoopFinding
 from msops._loops.analysis.kinds import Kinds, find_kinds
@@ -31,6 +31,7 @@ from msops._loops.gradient.operands import compute_operands_once
 from msops._loops.gradient.reverse import reverse
 from msops._loops.gradient.starts import store_first_terms
 from msops._loops.ir.nodes import Kernel, Local
+from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import accesses_in, buffers_of, statements
 from msops._loops.passes.batching import batched
@@ -257,7 +258,7 @@ def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, 
 
     Finding them takes long, so what is known is kept. Passes do not change which values are read:
     an array whose elements were written before they were read still is such an array. Only new
-    indices and new arrays are looked at. Arrays in registers are left out, since C compilers see
+    indices and new arrays are looked at. Arrays of one vector are left out, since C compilers see
     for themselves that these are written first.
     """
     new, old = (
@@ -269,7 +270,9 @@ def facts_of(kernel: Kernel, known: Analysis) -> tuple[frozenset[Index] | None, 
     added = {
         stmt.buffer.name
         for stmt in statements(kernel.body)
-        if isinstance(stmt, Local) and stmt.buffer.shape and stmt.storage != "register"
+        if isinstance(stmt, Local)
+        and stmt.buffer.shape
+        and size_bytes(stmt.buffer) > processor.vector_bytes()
     }
     added |= {buffer.name for buffer in kernel.buffers}
     added -= buffers_of(known.kernel).keys()

@@ -161,8 +161,8 @@ Expr: TypeAlias = Const | Var | Load | Unary | Binary | FunctionCall | Cast | Se
 
 LoopKind: TypeAlias = Literal["serial", "parallel", "reduction"]
 LoopHint: TypeAlias = Literal["", "serial", "parallel", "vectorize", "reduce", "unroll"]
-VectorForm: TypeAlias = Literal["", "lanes", "registers"]
-LocalStorage: TypeAlias = Literal["", "workspace", "register"]
+VectorForm: TypeAlias = Literal["", "lanes"]
+LocalStorage: TypeAlias = Literal["", "workspace"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,8 +199,8 @@ class For(KeepsFacts):
       grain: the fewest iterations that are worth a thread; 0: one thread runs the whole loop. A
         loop that has one, and is all of the body of another one, is shared with that as one loop
         over the pairs of their iterations. A pass to C sets it.
-      vector: how C asks a compiler to run an innermost loop in vectors; "" if it does not. A pass
-        to C sets it, see `to_c.vectors` and `to_c.registers`.
+      vector: "lanes" if C runs an innermost loop in vectors; else "". A pass to C sets it, see
+        `to_c.lanes.vectors`.
       in_grid: whether the loop's iterations, or their pairs with those of the loops around, are
         shared out to the threads of a launch. A pass to CUDA sets it, see `to_cuda.grid`.
     """
@@ -243,9 +243,8 @@ class Local(KeepsFacts):
     Attributes:
       buffer: the buffer.
       body: what is run.
-      storage: "workspace" if the function that runs the body takes the array from a workspace;
-        "register" if it is a value of a vector type; "" if it is on the stack. A pass to C or to
-        CUDA sets it, see `to_c.workspaces` and `to_c.registers`.
+      storage: "workspace" if the function that runs the body takes the array from a workspace; ""
+        if it is on the stack. A pass to C or to CUDA sets it, see `to_c.materialise.workspaces`.
     """
 
     buffer: Buffer

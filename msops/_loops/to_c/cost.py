@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 
 from msops._base import processor
@@ -113,15 +113,15 @@ def native_seconds(kernel: Kernel) -> float:
 
 @dataclass(frozen=True)
 class _Vector:
-    """A loop that runs in vectors, in its scope."""
+    """A loop that runs in vectors, in its scope.
+
+    Attributes:
+      is_in_registers: whether its vectors are those of a tile: in panels, and as wide as they get.
+    """
 
     loop: For
     scope: Scope
-
-    @property
-    def is_in_registers(self) -> bool:
-        """Whether its vectors are those of a tile: in panels, and as wide as they get."""
-        return self.loop.vector == "registers"
+    is_in_registers: bool
 
     @functools.cached_property
     def operation(self) -> float:
@@ -201,7 +201,9 @@ class NativeCosts:
         outer = self._scalar, self._variable
         self._scalar, self._variable = _scalar(loop), _variable(loop)
         if self._runs_in_vectors(loop):
-            vector, start = _Vector(loop, scope), self._streamed(loop)
+            touched = {access.buffer for access in accesses_in(loop.body)}
+            is_tile = not touched.isdisjoint(self._in_registers)
+            vector, start = _Vector(loop, scope, is_tile), self._streamed(touched)
         elif is_innermost(loop):
             start = 0.0
         (inside,) = scope.inside(loop)
@@ -212,9 +214,8 @@ class NativeCosts:
     def _runs_in_vectors(self, loop: For) -> bool:
         return may_run_in_vectors(loop)
 
-    def _streamed(self, loop: For) -> float:
-        """Returns the seconds of bringing in an element of each large array."""
-        touched = {access.buffer for access in accesses_in(loop.body)}
+    def _streamed(self, touched: Set[str]) -> float:
+        """Returns the seconds of bringing in an element of each large array that is touched."""
         return sum(SECONDS_PER_STREAMED * self._large.get(buffer, 0) for buffer in touched)
 
     def _body(self, body: Sequence[Stmt], scope: Scope, vector: _Vector | None) -> float:

@@ -17,12 +17,10 @@ choosing.py    choices of values instead of conditions
 copying.py     local copies of elements that are read often
 diagonals.py   rows that read the row before, in lanes along diagonals
 vectors.py     loops that run in vectors, marked for the printer
-registers.py   local arrays that are values of vector types
 """
 
 from msops._loops.to_c.lanes.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.lanes.lane_rows import put_rows_in_lanes
-from msops._loops.to_c.lanes.registers import keep_vectors_in_registers
 from msops._loops.to_c.lanes.searching import split_searches
 from msops._loops.to_c.lanes.vectors import mark_vectors
 
@@ -33,8 +31,5 @@ OUTER = (
 )
 """Of loops around others."""
 
-INNERMOST = (
-    ("mark vectors", mark_vectors),
-    ("keep vectors in registers", keep_vectors_in_registers),
-)
+INNERMOST = (("mark vectors", mark_vectors),)
 """Of innermost loops."""

@@ -112,8 +112,9 @@ def trips_of(loop: For) -> int | None:
 
 
 def has_halves(loop: For, trips: int | None) -> bool:
-    """Returns whether a vector of a loop is longer than the shortest one."""
-    return _lanes(loop, trips) * _widest(loop) > processor.LEAST_VECTOR_BYTES
+    """Returns whether a loop is more than one vector, longer than the shortest one."""
+    lanes = _lanes(loop, trips)
+    return lanes != trips and lanes * _widest(loop) > processor.LEAST_VECTOR_BYTES
 
 
 def _lanes(loop: For, trips: int | None) -> int:
@@ -197,6 +198,9 @@ class _VectorLoop:
     def lines(self) -> list[str]:
         """Returns the lines."""
         trips, lanes, name = self._trips, self._most, self._name
+        if trips == lanes and not self._updates:
+            first = f"const int64_t {name} = {self._begin};"
+            return ["{", *indented([first, *self._body(lanes)]), "}"]
         if trips is None or not self._overlaps(trips):
             return ["{", *indented(self._in_vectors()), "}"]
         count = -(-trips // lanes)

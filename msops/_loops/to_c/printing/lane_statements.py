@@ -190,7 +190,10 @@ class LaneStatements:
         elif dtype in ROUNDED:
             value, dtype = self.lanes.in_storage(store.value), "uint16"
         else:
-            update = sum_of(store) if self._loop.kind == "reduction" and is_float(dtype) else None
+            # A tile: alone, a sum would wait longer for a fused operation than for an addition.
+            is_tile = self._values.is_local(store.buffer) and len(self._loop.body) > 1
+            is_sum = self._loop.kind == "reduction" or is_tile
+            update = sum_of(store) if is_sum and is_float(dtype) else None
             value = (
                 self._summed(update)
                 if update is not None and update.op == "add"

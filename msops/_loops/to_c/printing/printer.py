@@ -4,49 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from msops._base.dtypes import as_dtype
-from msops._loops.analysis.costs import fixed_trips
-from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.nodes import (
-    Binary,
     Buffer,
-    Expr,
     For,
     Kernel,
     Load,
     Local,
     Store,
-    Unary,
     Var,
 )
 from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
-    accesses_in,
     buffers_of,
     declared_in,
     expressions,
     own_expressions,
     statements,
     stored_in,
-    variables,
 )
 from msops._loops.to_c.clean.reductions import fixed_updates
-from msops._loops.to_c.facts.strides import offset
 from msops._loops.to_c.printing.lane_code import has_halves, in_vectors, trips_of
 from msops._loops.to_c.printing.thread_calls import Captured, task_call, task_text
-from msops._loops.to_c.printing.vector_functions import VectorFunctions
 from msops._loops.to_c.text import Statements, Values, bare, indented
-from msops._loops.to_c.text.syntax import SIGNS
 
-_FUSED_BYTES = 16
-"""Bytes of the smallest vector that has fused operations."""
 _ALIGNED = "alignas(64)"
 """Stands before each array on the stack. gcc 12 takes some of them for aligned but does not align
 them, and an aligned store then crashes. No vector is longer than 64 bytes."""
 _ROLLED = "#pragma GCC unroll 1"
 """Stands before a loop around vectors. gcc would write out each of few iterations, and then takes
-half a vector from a whole one through memory: conv2d 1.7. Not around tiles of registers: 2.7."""
+half a vector from a whole one through memory: conv2d 1.7. Not around single vectors, as those of
+tiles, which stay in registers: 2.7."""
 _OUT_OF_MEMORY = "no memory for the local arrays of a parallel loop"
 
 
@@ -65,7 +53,6 @@ class CPrinter(Statements):
         # Locals are zeroed.
         self._written = stored_in(kernel.body) | declared_in(kernel.body)
         self._buffers = buffers_of(kernel)
-        self._in_register: set[str] = set()
         self._is_in_task = False
         self._vector_loops = 0
 
@@ -73,8 +60,6 @@ class CPrinter(Statements):
         """Returns a loop: as a call that splits it over threads, in lanes, or as it is."""
         if stmt.grain and not self._is_in_task:
             return self._split(stmt)
-        if stmt.vector == "registers" and self.values.are_inside(stmt, accesses_in(stmt.body)):
-            return self._in_registers(stmt)
         begin, end = bare(self.values.index(stmt.begin)), bare(self.values.index(stmt.end))
         vectors = self._vectors(stmt, begin, end)
         if vectors is not None:
@@ -110,77 +95,6 @@ class CPrinter(Statements):
         self.values.is_beside_vectors = outer
         return lines
 
-    def _in_registers(self, stmt: For) -> list[str]:
-        """Returns a loop over the lanes of vectors as statements on whole vectors."""
-        values = self.values
-        # A vector is named by its first lane.
-        values.names[stmt.var] = "0"
-        return [
-            f"{self._vector(store, stmt)} = {self._summed(store, stmt)};"
-            for store in stmt.body
-            if isinstance(store, Store)
-        ]
-
-    def _summed(self, store: Store, lanes: For) -> str:
-        """Returns the value of a store as a vector; products are added in one rounding."""
-        update, count = sum_of(store), fixed_trips(lanes)
-        assert count is not None
-        dtype = store.value.dtype
-        size = count * as_dtype(dtype).dtype.itemsize
-        if update is None or update.op != "add" or size < _FUSED_BYTES:
-            return bare(self._vector_value(store.value, lanes))
-        name = VectorFunctions(self.values, count).fused(dtype)
-        total = self._vector_value(update.target, lanes)
-        for is_negated, part in _addends(update.term, update.is_negated):
-            if isinstance(part, Binary) and part.op == "mul":
-                one, other = (self._vector_value(f, lanes) for f in (part.left, part.right))
-                one = f"-{one}" if is_negated else bare(one)
-                total = f"{name}({one}, {bare(other)}, {total})"
-            else:
-                sign = "-" if is_negated else "+"
-                total = f"({total} {sign} {self._vector_value(part, lanes)})"
-        return bare(total)
-
-    def _vector_value(self, expr: Expr, lanes: For) -> str:
-        """Returns a value as a vector, or as a number if all lanes share it."""
-        match expr:
-            case _ if lanes.var not in variables(expr):
-                return self.values.value(expr)
-            case Load():
-                return self._vector(expr, lanes)
-            case Binary(op=op, left=left, right=right):
-                left_text, right_text = (self._vector_value(e, lanes) for e in (left, right))
-                return f"({left_text} {SIGNS[op]} {right_text})"
-            case Unary(operand=operand):
-                return f"(-{self._vector_value(operand, lanes)})"
-        raise AssertionError(expr)
-
-    def _vector(self, access: Load | Store, lanes: For) -> str:
-        """Returns the lvalue of the elements in all lanes."""
-        values = self.values
-        buffer, count = values.buffers[access.buffer], fixed_trips(lanes)
-        assert count is not None
-        kind = self._vector_type(buffer.dtype, count, is_in_memory=True)
-        const = "const " if isinstance(access, Load) else ""
-        if access.buffer in self._in_register:
-            name = values.names[access.buffer]
-            first = offset(access.indices[0], lanes.var)
-            assert first is not None
-            is_whole = buffer.shape == (count,)
-            return name if is_whole else f"*(({const}{kind}*)&{name} + {first // count})"
-        element = values.element(access.buffer, access.indices)
-        return f"*({const}{kind}*)&{element}"
-
-    def _vector_type(self, dtype: str, lanes: int, *, is_in_memory: bool = False) -> str:
-        """Returns the type of a vector; one in memory may begin at any element."""
-        element, bytes_ = self.values.value_type(dtype), as_dtype(dtype).dtype.itemsize
-        name = f"ms_{'memory' if is_in_memory else 'vector'}_{element}_{lanes}"
-        size = f"vector_size({lanes * bytes_})"
-        more = f", aligned({bytes_}), may_alias" if is_in_memory else ""
-        text = f"typedef {element} {name} __attribute__(({size}{more}));"
-        self.values.helpers.setdefault(name, text)
-        return name
-
     # Local arrays.
 
     def local(self, stmt: Local) -> list[str]:
@@ -189,8 +103,6 @@ class CPrinter(Statements):
 
     def in_local(self, stmt: Local) -> list[str]:
         """Returns the lines of that block."""
-        if stmt.storage == "register":
-            self._in_register.add(stmt.buffer.name)
         if stmt.storage != "workspace":
             return super().in_local(stmt)
         self.values.declare(stmt.buffer)
@@ -201,13 +113,9 @@ class CPrinter(Statements):
         return [*zero, *self.statements(stmt.body)]
 
     def definition(self, buffer: Buffer) -> str:
-        """Returns the definition of a local; that of a vector has a vector type."""
-        if buffer.name not in self._in_register:
-            text = super().definition(buffer)
-            return f"{_ALIGNED} {text}" if buffer.shape else text
-        start = "" if buffer.name in self.values.overwritten else " = {0}"
-        kind = self._vector_type(buffer.dtype, buffer.shape[0])
-        return f"{kind} {self.values.names[buffer.name]}{start};"
+        """Returns the definition of a local."""
+        text = super().definition(buffer)
+        return f"{_ALIGNED} {text}" if buffer.shape else text
 
     # Tasks.
 
@@ -320,13 +228,3 @@ def _lay_out(buffers: list[Buffer]) -> tuple[list[int], int]:
         offsets.append(total)
         total += max(64, -(-size_bytes(buffer) // 64) * 64)
     return offsets, total
-
-
-def _addends(term: Expr, is_negated: bool) -> Iterator[tuple[bool, Expr]]:
-    """Yields the parts of a sum, each with whether it is subtracted."""
-    match term:
-        case Binary(op="add" | "sub" as op, left=left, right=right):
-            yield from _addends(left, is_negated)
-            yield from _addends(right, is_negated != (op == "sub"))
-        case _:
-            yield is_negated, term

@@ -140,6 +140,7 @@ class Values:
         self.ranges: dict[str, Range] = contents(kernel)
         self.buffers = {buffer.name: buffer for buffer in (*kernel.parameters, *kernel.buffers)}
         self.variables: set[str] = set()
+        self._locals: set[str] = set()
         self._stored: dict[str, list[Expr]] = {}
         for stmt in statements(kernel.body):
             if isinstance(stmt, Store) and not stmt.indices:
@@ -184,11 +185,16 @@ class Values:
     def declare(self, buffer: Buffer) -> None:
         """Makes a local known; one of shape () is a variable."""
         self.buffers[buffer.name] = buffer
+        self._locals.add(buffer.name)
         if not buffer.shape:
             self.variables.add(buffer.name)
             known = range_of_stores(self._stored.get(buffer.name, ()), self.ranges)
             if known is not None:
                 self.ranges[buffer.name] = known
+
+    def is_local(self, name: str) -> bool:
+        """Returns whether a buffer is a local."""
+        return name in self._locals
 
     # Values.
 
