@@ -59,6 +59,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.to_c.facts.moving import MovingIndex, exact, exact_number, moving_index
+from msops._loops.to_c.facts.strides import is_of_its_own
 
 
 def version_loops_over_data(kernel: Kernel) -> Kernel:
@@ -179,27 +180,11 @@ def _conditions_of_fixed(fixed: Mapping[Expr, int], scope: Scope) -> list[Expr]:
 def _are_apart(loop: For, inside: Scope) -> bool:
     """Returns whether each iteration of an innermost loop stores elements that no other touches.
 
-    In some dimension, all accesses of an array that the loop stores have one index. It is in range
-    and moves with the loop.
+    These are in range: an element that is read may be another one where its index is not.
     """
-    changing = stored_in(loop.body) | declared_in(loop.body)
-
-    def moves(index: Expr, size: int) -> bool:
-        if not is_within(range_of(index, inside.ranges), (0, size - 1)):
-            return False
-        whole = index.operand if isinstance(index, Within) else index
-        return moving_index(whole, loop.var, changing) is not None
-
-    touched: dict[str, list[tuple[Expr, ...]]] = {}
-    for access in accesses_in(loop.body):
-        if access.buffer in stored_in(loop.body) - declared_in(loop.body):
-            touched.setdefault(access.buffer, []).append(access.indices)
-    return all(
-        any(
-            len(set(indices)) == 1 and moves(indices[0], size)
-            for indices, size in zip(
-                zip(*accesses, strict=True), inside.buffers[buffer].shape, strict=True
-            )
-        )
-        for buffer, accesses in touched.items()
+    stored = stored_in(loop.body) - declared_in(loop.body)
+    return all(is_of_its_own(name, loop) for name in stored) and all(
+        exists(access, inside.ranges, inside.buffers)
+        for access in accesses_in(loop.body)
+        if access.buffer in stored
     )

@@ -53,13 +53,12 @@ from msops._loops.ir.walk import (
     rewrite_loops,
     statements,
     stored_in,
-    variables,
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.facts.blocks import in_blocks, with_buffer, with_index
-from msops._loops.to_c.facts.strides import coefficient, step
+from msops._loops.to_c.facts.strides import is_of_its_own, step
 from msops._loops.to_c.reduce.separating import with_rows_apart
 
 _MOST_PARTS = 16
@@ -119,9 +118,9 @@ class _SplittingReductions:
         own = declared_in(loop.body)
         found: dict[Buffer, BinaryOp] = {}
         for name in sorted(stored_in(loop.body) - own):
-            touched = [access for access in accesses_in(loop.body) if access.buffer == name]
-            if _are_apart(touched, loop):
+            if is_of_its_own(name, loop):
                 continue
+            touched = [access for access in accesses_in(loop.body) if access.buffer == name]
             buffer, op = scope.buffers.get(name), self._operation(name, touched, loop)
             if buffer is None or buffer.dtype in SUMMED_IN_FLOAT32 or op is None:
                 return {}
@@ -239,15 +238,3 @@ class _SplittingReductions:
 
 def _is_local(buffer: Buffer) -> bool:
     return size_bytes(buffer) <= _MOST_LOCAL_BYTES
-
-
-def _are_apart(touched: Sequence[Load | Store], loop: For) -> bool:
-    """Returns whether one index keeps the elements of any two iterations of a loop apart."""
-    first, *rest = touched
-    return any(
-        coefficient(index, loop.var) not in (None, 0)
-        and variables(index) == {loop.var}
-        and not loads(index)
-        and all(other.indices[axis] == index for other in rest)
-        for axis, index in enumerate(first.indices)
-    )
