@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
@@ -170,29 +169,3 @@ def border_tests(draw: st.DrawFn) -> str:
 @given(border_tests(), border_tests())
 def test_split_loops_mean_the_same(first: str, second: str) -> None:
     checked(row(f"{first} {second.replace('b[i] =', 'b[i] = b[i] +')}"))
-
-
-def heavy(term: str) -> str:
-    """Returns a term that takes 32 operations more."""
-    return "(" * 32 + term + " * 3.0:float32) + 1.0:float32)" * 16
-
-
-def narrow(change: Callable[[str], str] = heavy, at: str = "i + 3", **parts: Any) -> Kernel:
-    """Returns a kernel of a row with a test at each element."""
-    end = parts.get("n", 40) - 3
-    return row(f"b[i] = {change(f'((i < {end}) ? a[{at}] : 2.5:float32)')}", **parts)
-
-
-def test_a_border_that_takes_longer_than_tests_in_vectors_is_none() -> None:
-    # The three elements at the border take as long as three vectors, of which the row is two.
-    kernel = narrow()
-    assert partition(kernel) is kernel
-    for split in (narrow(str), narrow(n=640), narrow(at="min(i + 3, 38)")):
-        assert partition(split) is not split
-
-
-def test_rows_in_order_and_loops_around_rows_are_split_whatever_they_compute() -> None:
-    ordered = narrow(kind="serial")
-    assert partition_rows(ordered) is not ordered
-    around = image(f"b[i, j] = {heavy('((i < 37) ? a[i + 3, j] : 2.5:float32)')}")
-    assert partition(around) is not around

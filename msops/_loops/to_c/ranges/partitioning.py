@@ -36,11 +36,9 @@ from msops._loops.ir.walk import (
     rewrite_inner_loops,
     rewrite_loops,
     statements,
-    variables,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.facts.work import work
 
 _FEWEST_TRIPS = 32
 """Of a loop that is split."""
@@ -50,9 +48,6 @@ _MOST_STATEMENTS = 200
 """Of a loop that is split: each is copied twice."""
 _MOST_QUOTIENTS = 3
 """The most values of a quotient that tell a border from a pattern."""
-_LANES = 16
-_WORK_OF_TEST = 6
-"""Operations that a test in a vector takes, with the elements that it keeps from being read."""
 
 
 def partition_loops(kernel: Kernel) -> Kernel:
@@ -76,7 +71,7 @@ def _partitioned(kernel: Kernel, split: Kernel) -> Kernel:
 def _partition(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     """Returns what replaces a loop; None if it has no border."""
     between = _between(loop) if len(statements(loop.body)) <= _MOST_STATEMENTS else None
-    if between is None or not _pays(loop, between):
+    if between is None:
         return None
     inner = rewrite_inner_loops(within(loop, between), scope, _partition, "parallel")
     return _beside(loop, between, (inner,))
@@ -90,31 +85,6 @@ def _between(loop: For) -> Span | None:
     first, last = _steady(loop, span)
     fewest = (1 - _MOST_AT_BORDER) * (span[1] - span[0])
     return (first, last) if (first, last) != span and last - first >= fewest else None
-
-
-def _pays(loop: For, between: Span) -> bool:
-    """Returns whether tests in vectors take longer than iterations at a border by themselves.
-
-    An iteration at a border takes as long as a vector of iterations. Indices that change at a
-    border are worth a split in any case, for there are no vectors of what they read.
-    """
-    span = fixed_span(loop)
-    if span is None or loop.kind != "parallel" or not is_innermost(loop):
-        return True
-    inner = statements(loop.body)
-    parts = [part for s in inner for own in own_expressions(s) for part in expressions(own)]
-    here = {loop.var: (span[0], span[1] - 1)}
-    deciding = [part for part in parts if any(_on(loop.var, part, here))]
-    if not all(part.dtype == "bool" for part in deciding):
-        return True
-    at_border = span[1] - span[0] - (between[1] - between[0])
-    vectors = (span[1] - span[0]) / _LANES
-    return at_border * work(inner) <= _WORK_OF_TEST * len(deciding) * vectors
-
-
-def _on(var: str, part: Expr, ranges: Ranges) -> Iterator[Expr]:
-    """Yields the conditions on a variable that decide what an operation on integers does."""
-    return (condition for condition in _conditions(part, ranges) if var in variables(condition))
 
 
 def within(loop: For, span: Span) -> For:
