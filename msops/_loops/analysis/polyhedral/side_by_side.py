@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from msops._loops.analysis.polyhedral.accesses import Access, analysis
 from msops._loops.analysis.polyhedral.dependences import IN, OUT
 from msops._loops.analysis.polyhedral.library import TooComplex, isl
-from msops._loops.ir.nodes import For, Kernel, Load, Store
+from msops._loops.ir.nodes import Expr, For, Kernel, Load, Store
 
 
 def least_lag(
@@ -167,6 +167,47 @@ def may_be_read_early(kernel: Kernel, loop: For, store: Store, target: Load) -> 
             )
     except TooComplex:
         return False
+
+
+def may_run_ahead(kernel: Kernel, rows: For, columns: For, block: Expr, ahead: Expr) -> bool:
+    """Returns whether all rows of a block may run some columns before its first row runs the rest.
+
+    They run them column by column, the rows of a column in any order. They may if no row of the
+    block touches an element before that a later one touches in such a column, where one writes.
+
+    Args:
+      kernel: the kernel.
+      rows: a loop of it.
+      columns: a loop that is a statement of that one.
+      block: the number of a row's block, in terms of the variable of `rows`.
+      ahead: the condition that holds for the columns, in terms of both variables.
+    """
+    try:
+        with analysis(kernel) as accesses:
+            inside = [a for a in accesses if _depth(a, rows) is not None]
+            early = [a for a in inside if _is_inside(a, rows, columns)]
+            pairs = itertools.product(inside, early)
+            return not any(_is_overtaken(*pair, rows, columns, block, ahead) for pair in pairs)
+    except TooComplex:
+        return False
+
+
+def _is_overtaken(
+    first: Access, second: Access, rows: For, columns: For, block: Expr, ahead: Expr
+) -> bool:
+    """Returns whether an access meets one of a later row that would run before it."""
+    meetings = _meetings(first, second, rows)
+    if meetings is None:
+        return False
+    depth = meetings.depth
+    both = meetings.pairs.order_lt(IN, depth, OUT, depth)
+    own, other = (access.domain.expression(block) for access in (first, second))
+    if own is not None and other is not None:
+        number, later = isl.Map.from_pw_aff(own), isl.Map.from_pw_aff(other)
+        both = both.intersect(number.apply_range(later.reverse()))
+    if _is_inside(first, rows, columns):
+        both = both.order_ge(IN, depth + 1, OUT, depth + 1)
+    return not both.intersect_range(second.domain.where(ahead).points).is_empty()
 
 
 def _depth(access: Access, loop: For) -> int | None:
