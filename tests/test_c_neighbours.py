@@ -372,6 +372,7 @@ def check(kernel: Kernel) -> None:
 def test_rows_of_gathered_sums_are_handed_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("msops._loops.to_c.materialise.fusing.LEAST_BYTES", 0)
     monkeypatch.setattr("msops._loops.to_c.materialise.fusing.LEAST_ROW_SECONDS", 0)
+    monkeypatch.setattr("msops._loops.to_c.materialise.fusing.LEAST_GAIN", 0)
     text = """kernel twice(w: float32[40, 36]) -> (e) {
   buffer d: float32[42, 38]
   buffer e: float32[44, 40]

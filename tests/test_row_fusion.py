@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loop_ir import Kernel, fuse_rows, fusing, interpret, mark_loops, parse_kernel
+from loop_ir import (
+    Kernel,
+    fuse_rows,
+    fusing,
+    interpret,
+    kernel_text,
+    mark_loops,
+    parse_kernel,
+)
 from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of
 
@@ -46,6 +54,7 @@ TWICE = BLUR.replace(
 def _however_small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fusing, "LEAST_BYTES", 0)
     monkeypatch.setattr(fusing, "LEAST_ROW_SECONDS", 0)
+    monkeypatch.setattr(fusing, "LEAST_GAIN", 0)
 
 
 def marked(text: str) -> Kernel:
@@ -139,6 +148,17 @@ def test_positions_that_no_row_gets_are_zero() -> None:
     ones = np.ones((40, 8), np.float32)
     b, _ = interpret(fused, [ones, ones])
     np.testing.assert_array_equal(b[:, [0, 1, 7]], 0)
+
+
+def test_rows_that_take_long_are_not_computed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    large = BLUR.replace("40", "400").replace("38", "398").replace("8]", "1000]")
+    quick = marked(large.replace("0 .. 8 ", "0 .. 1000 "))
+    slow = marked(
+        kernel_text(quick).replace("a[i, j] + c[i, j]", "exp(" * 16 + "a[i, j]" + ")" * 16)
+    )
+    assert fuse_rows(quick) is not quick
+    assert fuse_rows(slow) is slow
 
 
 def test_a_step_of_a_serial_loop_is_fused() -> None:

@@ -35,7 +35,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.costs import FIRST_CACHE_BYTES, fixed_span
+from msops._loops.analysis.costs import CACHE_BYTES, FIRST_CACHE_BYTES, fixed_span
 from msops._loops.ir.algebra import both
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
@@ -77,6 +77,8 @@ LEAST_BYTES = FIRST_CACHE_BYTES
 _ROWS_PER_SHARED = 16
 """Rows of a strip for each row that the next strip computes, too."""
 _FEWEST_ROWS_PER_SHARED = 4
+LEAST_GAIN = 1.5
+"""Seconds saved for each that rows take which two strips compute, as estimated."""
 _MOST_LOOPS = 16
 
 
@@ -189,6 +191,12 @@ class _Fusion:
         height = max(1, shared * _FEWEST_ROWS_PER_SHARED, min(shared * _ROWS_PER_SHARED, rest))
         if height * _FEWEST_STRIPS > last - first:
             return None
+        twice = sum(
+            (high - low) * self._costs.iteration(stage.loop, scope)
+            for stage, low, high in zip(stages, lows, highs, strict=True)
+        )
+        if height * sum(map(_saved_seconds, rows)) < LEAST_GAIN * twice:
+            return None
         self.kept |= {row.buffer.name for row in rows}
         return self._strips(stages, rows, lows, highs, first, last, height)
 
@@ -298,6 +306,14 @@ def _row(buffer: Buffer, stages: Sequence[_Stage]) -> _Row | None:
             return None
         read[number] = (low, high)
     return _Row(buffer, writer, written, read) if read else None
+
+
+def _saved_seconds(row: _Row) -> float:
+    """Returns the seconds that a row takes from a loop to the next one by way of its array."""
+    size = size_bytes(row.buffer)
+    is_near = size <= CACHE_BYTES
+    each = cost.SECONDS_PER_SECOND_CACHE / 4 if is_near else cost.SECONDS_PER_STREAMED
+    return 2 * each * size / row.buffer.shape[0]
 
 
 def _outer_stores(stage: _Stage) -> set[str]:
