@@ -216,6 +216,14 @@ def test_loops_in_order_are_native_code_without_an_estimate() -> None:
     assert not choice.seconds
 
 
+def test_what_a_long_loop_in_order_becomes_is_known_without_its_operations() -> None:
+    kernel = compiled(IN_ORDER, 64)
+    assert kernel.lowering("cpu") == kernel.choice("cpu").lowering == "native"
+    assert not {"_raised", "steps", "arranged"} & vars(kernel.stages).keys()
+    # Written out, a short one may become operations.
+    assert compiled(SUMS.replace("n - 1", "3"), 4).lowering("cpu") == "xla"
+
+
 def seconds_as_xla(text: str, n: int) -> float:
     return compiled(text, n).stages.estimates.xla
 

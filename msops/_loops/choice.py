@@ -7,7 +7,7 @@ than the kernel takes. Nobody knows how much of it a program saves, so on a CPU 
 that loses less at worst: half of it counts against native code.
 Where the estimates are too close, the first call that is no part of a larger program times both
 forms; the build cache keeps the times. Where loops keep an order there is little to fuse, and C is
-the faster by far: native code needs no estimate there.
+the faster by far: native code needs no estimate there, nor the array operations of a long loop.
 
 ``benchmarks/loops_choice.py`` compares the estimates with the clock. The form chosen for a parallel
 kernel takes 1.02 times as long as the faster form in the mean if the kernel is alone, and 1.2 times

@@ -14,6 +14,7 @@ from msops._base import config
 from msops._base.collector import collector_waits
 from msops._base.explanation import Explanation
 from msops._loops import pipeline
+from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.limits import check_sizes
 from msops._loops.choice import (
     Choice,
@@ -27,12 +28,14 @@ from msops._loops.choice import (
 )
 from msops._loops.diagnostics import point
 from msops._loops.errors import NotRaised
-from msops._loops.ir.nodes import Kernel
+from msops._loops.ir.nodes import For, Kernel
 from msops._loops.ir.text import kernel_text
+from msops._loops.ir.walk import statements
 from msops._loops.to_c import CSource, c_source
 from msops._loops.to_c.cost import native_seconds
 from msops._loops.to_cuda import CudaSource, cuda_source
 from msops._loops.to_jax.raising.describe import describe
+from msops._loops.to_jax.raising.patterns import UNROLLED_TRIPS
 from msops._loops.to_jax.raising.steps import Step, first_in_order, keep_extremes, loops_in
 from msops.errors import ArgumentValueError, explain
 
@@ -118,6 +121,16 @@ class Stages:
     def steps(self) -> tuple[Step, ...]:
         """The array operations."""
         return pipeline.to_steps(self.raised)
+
+    @functools.cached_property
+    def loop_in_order(self) -> str:
+        """The variable of the first loop that keeps its order and is long; empty if none does."""
+        for stmt in statements(self.analysis.kernel.body):
+            if isinstance(stmt, For) and stmt.kind == "serial":
+                trips = fixed_trips(stmt)
+                if trips is None or trips > UNROLLED_TRIPS:
+                    return stmt.var
+        return ""
 
     @functools.cached_property
     def is_order_bound(self) -> bool:
@@ -214,6 +227,7 @@ class Stages:
         return (
             config.loops_timing()
             and not self.checks_bounds
+            and not self.loop_in_order
             and not self.is_quick
             and not self.obstacle
             and not self.is_order_bound
@@ -299,6 +313,10 @@ class Specialisation:
             return forced("native", "which can check its indices")
         if self.lower is not None:
             return forced(self.lower, "as compile_attrs asks")
+        # Raising takes time, and what travels or has no compiler may be XLA's operations after all.
+        is_here = platform == "cpu" and not travels and _toolchain.has_compiler(".cc")
+        if is_here and self.stages.loop_in_order:
+            return forced("native", f"as loop {self.stages.loop_in_order} must run in order")
         if self.stages.obstacle:
             return forced("native", f"as {self.stages.obstacle}")
         if platform == "cuda":
@@ -321,7 +339,12 @@ class Specialisation:
         """Returns "xla" or "native" for one of JAX's platforms; see `choice`."""
         # Raising the loops takes longer than some kernels will in all.
         is_free = platform == "cpu" and not travels and self.lower is None
-        if is_free and self.stages.is_quick and _toolchain.has_compiler(".cc"):
+        if (
+            is_free
+            and not self.stages.loop_in_order
+            and self.stages.is_quick
+            and _toolchain.has_compiler(".cc")
+        ):
             return "native"
         return self.choice(platform, travels).lowering
 
