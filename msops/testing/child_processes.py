@@ -16,6 +16,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
+from msops.testing.spent_time import Stopwatch
+
 _FOLDERS = (Path(__file__).parent.parent, Path(__file__).parent)
 # Without what `import msops` imports: of the two packages above, it has the folders alone.
 START = """
@@ -53,6 +55,7 @@ class ForkServer:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             start_new_session=True,
+            bufsize=0,  # a line that a buffer holds already is none that `poll` sees
         )
 
     def __enter__(self) -> ForkServer:
@@ -62,12 +65,13 @@ class ForkServer:
         if "_process" in vars(self):
             self._process.communicate()
 
-    def run(self, folder: Path, check: Callable[[], None]) -> int:
+    def run(self, folder: Path, check: Callable[[Stopwatch], None]) -> int:
         """Runs the jobs of a folder in a fork, to its end.
 
         Args:
           folder: has the file ``jobs``; see `msops.testing.child.main`.
-          check: is called every so often meanwhile; what it raises ends the fork.
+          check: is called every so often meanwhile, with the time of the fork; what it raises ends
+            the fork.
 
         Returns:
           The exit status of the fork; if a signal ended it, that signal's number, negated.
@@ -84,11 +88,14 @@ class ForkServer:
             with contextlib.suppress(BrokenPipeError):
                 stdin.write(os.fsencode(folder).hex().encode() + b"\n")
                 stdin.flush()
-            while not answer.poll(_POLL_MS):
-                check()
+            if line := stdout.readline():  # b"+", and the number of the fork
+                stopwatch = Stopwatch(int(line))
+                while not answer.poll(_POLL_MS):
+                    check(stopwatch)
         except BaseException:
             self._process.terminate()
-            stdout.readline()
+            while stdout.readline().startswith(b"+"):
+                pass
             raise
         if line := stdout.readline():
             return int(line)

@@ -15,7 +15,6 @@ import os
 import re
 import signal
 import struct
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from msops._calls.handlers import native_module
 from msops._calls.library_call import AicpuCall, AotCall, ForeignCall, LibraryCall
 from msops.errors import BackendError, MsopsError
 from msops.testing.child_processes import ForkServer, server_for
+from msops.testing.spent_time import Stopwatch
 
 _FAULT = struct.Struct("=iiQi")
 _ACCESS = {0: "read", 1: "write", -1: "access"}
@@ -234,33 +234,34 @@ def _run_in_fork(server: ForkServer, folder: Path, jobs: Sequence[Job]) -> tuple
       HangError: a job did not end in time.
     """
     events = folder / "events"
-    size, since_s = 0, time.monotonic()
+    size = 0
 
-    def check() -> None:
-        nonlocal size, since_s
+    def check(stopwatch: Stopwatch) -> None:
+        nonlocal size
         if events.stat().st_size != size:
-            size, since_s = events.stat().st_size, time.monotonic()
-        waited_s = time.monotonic() - since_s
-        if waited_s > jobs[0].limit_s:
-            _check_progress(events, jobs, waited_s)
+            size = events.stat().st_size
+            stopwatch.restart()
+        spent_s = stopwatch.read_s()
+        if spent_s > jobs[0].limit_s:
+            _check_progress(events, jobs, spent_s)
 
     code = server.run(folder, check)
     how = signal.Signals(-code).name if code < 0 else f"exited with status {code}"
     return how, (folder / "errors").read_text(errors="replace")
 
 
-def _check_progress(events: Path, jobs: Sequence[Job], waited_s: float) -> None:
+def _check_progress(events: Path, jobs: Sequence[Job], spent_s: float) -> None:
     """Raises HangError if the job that runs has had no event for longer than it may take."""
     started = [kind for kind, _ in _read_events(events)].count("start")
     if not started:
-        if waited_s > _START_S:
+        if spent_s > _START_S:
             raise RuntimeError(f"opcheck: the process that runs kernels hangs for {_START_S:g} s")
         return
     job = jobs[started - 1]
     title, limit_s = title_of(job.call.kernel_name, job.inputs, job.outputs), job.limit_s
     if job.other_inputs is not None:
         title, limit_s = f"{title}, on two threads", _THREADS * limit_s
-    if waited_s > limit_s:
+    if spent_s > limit_s:
         raise HangError(title, limit_s)
 
 

@@ -1,9 +1,10 @@
 """What the process does that runs kernels: it forks for each folder of jobs.
 
 Standard input names folders, a line of hexadecimal digits each. For each folder it forks, and
-writes to standard output how the fork ended. `msops.testing.guarded` has written ``jobs`` into the
-folder, and reads back ``events`` (marshalled one after the other), ``fault`` (what fault_report.h
-writes) and ``errors`` (what came to standard error).
+writes to standard output a plus with the number of that process, and then how it ended.
+`msops.testing.guarded` has written ``jobs`` into the folder, and reads back ``events`` (marshalled
+one after the other), ``fault`` (what fault_report.h writes) and ``errors`` (what came to standard
+error).
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def wait_for_end(pid: int) -> int:
 
 
 def main() -> None:
-    """Forks for each folder that standard input names, and answers with its exit status."""
+    """Forks for each folder that standard input names; answers with its number and exit status."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent that ignores it leaves it ignored
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
     for line in sys.stdin.buffer:
@@ -130,4 +131,5 @@ def main() -> None:
         pid = os.fork()
         if not pid:
             run_fork(os.fsdecode(bytes.fromhex(line.decode())))
+        os.write(1, b"+%d\n" % pid)
         os.write(1, b"%d\n" % wait_for_end(pid))
