@@ -17,17 +17,25 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+import msops
 from msops import Custom, ffi, pyfunc
+from msops.lang import output_tensor
 
 KERNELS = Path(__file__).parent / "faulty_kernels" / "elsewhere.cc"
 OF_XLA = KERNELS.with_name("handlers.cc")
 LINE = np.linspace(1, 2, 4, dtype=np.float32)
 EIGHT = np.linspace(1, 2, 8, dtype=np.float32)
+PLACES = np.int32([3, 0, 1, 2, 3])
+SQUARE = np.linspace(0.25, 2, 9, dtype=np.float32).reshape(3, 3)
 TABLE = np.linspace(0.25, 2, 15, dtype=np.float32).reshape(3, 5)
 
 
 def same(*arrays: Any) -> Any:
     return arrays[0]
+
+
+def places(x: Any, at: Any) -> Any:
+    return at
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,11 @@ def python(kind: str, by: str, function: Any, *args: np.ndarray, **options: Any)
     """Returns the case of a Python function."""
     shape, dtype = options.pop("shape", same), options.pop("dtype", same)
     return Case(kind, by, lambda: Custom(function, shape, dtype, **options), args or (LINE,))
+
+
+def kernel(kind: str, by: str, function: Any, *args: np.ndarray) -> Case:
+    """Returns the case of a loop kernel."""
+    return Case(kind, by, lambda: msops.kernel(function), args)
 
 
 def only(
@@ -182,6 +195,25 @@ def looked_up(x: np.ndarray, way: str = "exp") -> np.ndarray:
 _slope_of_few_axes = pyfunc(
     lambda x, dout: (2 if x.ndim < 3 else 1) * x * dout, out=same, vmap="broadcast_all"
 )
+
+
+def adds_one_by_one(x: np.ndarray) -> np.ndarray:
+    def total(rest: np.ndarray) -> Any:
+        return rest[0] + total(rest[1:]) if len(rest) else x.dtype.type(0)
+
+    return np.asarray(total(x.reshape(-1)), x.dtype)
+
+
+def doubles_squares(x: Any) -> Any:
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[0]):
+            y[i, j] = 2.0 * x[i, j]
+    return y
+
+
+def keeps_but(x: np.ndarray, label: np.ndarray, ignored: int = 99) -> np.ndarray:
+    return np.where(label == ignored, 0, x[label % len(x)]).astype(x.dtype)
 
 
 def of_jax(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -330,9 +362,80 @@ MEMORY = (
     python("Python: an order in memory shared by threads", "eager and jit", sorts_shared),
     python("Python: an array not written", "outputs written", leaves_borders),
 )
-FAULTS = (*GRADIENTS, *PROCESS, *SIZES, *BATCHES, *HANDLERS, *ATTRIBUTES, *MEMORY)
+UNFIT = (
+    library(
+        "an index of another input, unchecked",
+        "values",
+        "GathersUnchecked",
+        LINE,
+        PLACES,
+        shape=places,
+    ),
+    library("an index one beyond", "values", "GathersOneBeyond", LINE, PLACES, shape=places),
+    library("counts on its stack", "values", "CountsOnItsStack", PLACES, shape=lambda x: (16,)),
+    library("two shapes that do not fit", "sizes", "AddsUnlike", LINE, LINE),
+    library(
+        *("rows taken for columns", "sizes", "TransposesSquares", SQUARE), shape=lambda x: x[::-1]
+    ),
+    library(
+        *("a read before an input for each whole number", "values", "AddsTheOneBefore"),
+        attrs={"distance": 1},
+    ),
+    library("a sum of two threads", "sizes", "AddsOnTwoThreads", shape=lambda x: (1,)),
+    python("Python: a recursion too deep", "sizes", adds_one_by_one, shape=lambda x: ()),
+    kernel("loops over rows for columns", "sizes", doubles_squares, SQUARE),
+    python(
+        *(
+            "a gradient wrong for places from the end",
+            "gradient",
+            lambda x, at: x[at],
+            LINE,
+            PLACES,
+        ),
+        shape=lambda x, at: at,
+        bprop=lambda x, at, out, dout: (jax.nn.one_hot(at, x.size, dtype=x.dtype).T @ dout, None),
+    ),
+    python(
+        *("a gradient of what is left out", "gradient", keeps_but, LINE, PLACES),
+        shape=lambda x, label, ignored: label,
+        attrs={"ignored": 99},
+        bprop=lambda x, label, ignored, out, dout: (
+            jnp.zeros_like(x).at[label % x.size].add(dout),
+            None,
+        ),
+    ),
+    python(
+        *("a gradient of complex numbers", "gradient", np.square, LINE + 1j * LINE[::-1]),
+        bprop=lambda x, out, dout: (2 * jnp.conj(x) * dout,),
+    ),
+)
+FAULTS = (*GRADIENTS, *PROCESS, *SIZES, *BATCHES, *HANDLERS, *ATTRIBUTES, *MEMORY, *UNFIT)
 
 RIGHT = (
+    library("an index, refused out of range", "", "HealthyGather", LINE, PLACES, shape=places),
+    library("shapes that differ, refused", "", "HealthySum", LINE, LINE),
+    python(
+        "squares, others refused by NumPy",
+        "",
+        lambda x: np.linalg.inv(x + 3 * np.eye(len(x), dtype=x.dtype)),
+        SQUARE,
+    ),
+    python("a trace", "", lambda x: np.asarray(np.trace(x)), SQUARE, shape=lambda x: ()),
+    # Some order of four rows leaves what these places take of them as it is.
+    python(
+        *(
+            "as many places as rows",
+            "",
+            lambda x, at: np.take(x, at, 0),
+            SQUARE.repeat(2)[:12].reshape(4, 3),
+        ),
+        np.int32([0, 2, 1, 3]),
+        shape=lambda x, at: (*at, *x[1:]),
+    ),
+    python(
+        *("complex numbers", "", np.square, LINE + 1j * LINE[::-1]),
+        bprop=lambda x, out, dout: (2 * x * dout,),
+    ),
     python("odd numbers, others refused", "", odd_window, attrs={"size": 3}),
     python("groups that divide the size", "", by_groups, attrs={"groups": 2}),
     python("a text looked up", "", looked_up, attrs={"way": "exp"}),

@@ -143,6 +143,7 @@ namespace { const char* kAddInto = "AddInto"; }
 class AddInto : public aicpu::CpuKernel {
   uint32_t Compute(aicpu::CpuKernelContext &ctx) override {
     if (ctx.Input(0)->GetData() != ctx.Output(0)->GetData()) return 2;
+    if (ctx.Input(1)->NumElements() != ctx.Output(0)->NumElements()) return 3;
     const auto *y = static_cast<float *>(ctx.Input(1)->GetData());
     auto *out = static_cast<float *>(ctx.Output(0)->GetData());
     for (int64_t i = 0; i < ctx.Output(0)->NumElements(); ++i) out[i] += y[i];

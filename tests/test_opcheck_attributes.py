@@ -48,6 +48,13 @@ BEFORE = """
   const int64_t by = attributes.Attr<int64_t>("by");
   for (int64_t i = 0; i < n; ++i) y[i] = i < 1 ? 0 : x[i - by];
 """
+LAST_FEW = """
+  const int64_t count = attributes.Attr<int64_t>("count");
+  if (count < 1) return 3;
+  float sum = 0;
+  for (int64_t i = n - count; i < n; ++i) sum += x[i];
+  for (int64_t i = 0; i < n; ++i) y[i] = sum;
+"""
 
 
 def values_of(op: Any) -> Finding:
@@ -65,6 +72,7 @@ def of_body(body: str, **attrs: Any) -> Finding:
     [
         (SUM.replace("FIRST", "i || !exclusive"), {"exclusive": False}, "exclusive=True: the inp"),
         (SCALE.replace("LAST", "by < 0 && i == n - 1"), {"by": 2.0}, "by=-3.0: larger odd: place"),
+        (BEFORE, {"by": 1}, "by=2: SIGSEGV: read before input 0"),
     ],
 )
 def test_what_a_kernel_does_wrong_for_another_value_is_found(
@@ -81,10 +89,10 @@ def test_what_a_kernel_does_wrong_for_another_value_is_found(
         (SUM.replace("FIRST", "true"), {"exclusive": False}),
         (SCALE.replace("LAST", "false"), {"by": 2.0}),
         (PLACE, {"place": 0}),
-        # It reads before its input for 5, which may make no sense.
-        (BEFORE, {"by": 1}),
+        # It reads before its input for more than there are, which a larger array has.
+        (LAST_FEW, {"count": 4}),
     ],
-    ids=["a flag", "a factor", "a place", "a crash"],
+    ids=["a flag", "a factor", "a place", "a count"],
 )
 def test_what_a_value_means_is_no_fault(body: str, attrs: dict[str, Any]) -> None:
     finding = of_body(body, **attrs)

@@ -4,12 +4,14 @@ opcheck.py          the entrance, and the list of checks
 report.py           findings and their table
 subject.py          the op with its arguments, and ways to run it
 other_inputs.py     arguments that the author did not give
+bad_inputs.py       arguments that an op may have to refuse
 memory.py           what a kernel does to memory, from runs between guard pages
 memory_runs.py      these runs, by what differs between them
 bounds.py           accesses outside of its buffers, to the byte
 guarded.py          these runs, in a process of their own
 child_processes.py  how that process is started
 child/              what it runs
+spent_time.py       how much of its time a call has used
 python_calls.py     Python functions, stopped in time
 python_settings.py  what they change of their process
 sizes.py            other sizes and ranks

@@ -1,10 +1,10 @@
 """The op with other values of its attributes: what is no fault of a value that makes no sense.
 
 Which values a kernel takes is not known. So a crash, or an access outside of an array, says nothing
-of most: the value may be an axis that is not there. But where a kernel returns 0, its results have
-to be written, to be the same again, and to be those of `jax.vmap`. Both truth values make sense,
-and a text that makes none has to be refused. And a whole number between others that the kernel
-takes makes sense, too.
+of a number where larger arrays are none: there may be too few elements for it. But where a kernel
+returns 0, its results have to be written, to be the same again, and to be those of `jax.vmap`. Both
+truth values make sense, and a number or a text that makes none has to be refused. And a whole
+number between others that the kernel takes makes sense, too.
 """
 
 from __future__ import annotations
@@ -24,15 +24,18 @@ from msops.testing.orders import ordered_cases
 from msops.testing.other_inputs import resized
 from msops.testing.subject import Subject
 from msops.testing.tolerances import unequal
-from msops.testing.trials import Arrays, Trial, TryOut, results_of, try_each
+from msops.testing.trials import (
+    Arrays,
+    Trial,
+    TryOut,
+    is_accident,
+    results_of,
+    those_that_end,
+    try_each,
+)
 
 # Calls that a Python function is asked for the same result.
 _AGAIN = 8
-# A step of 0 may take for ever: nobody has to wait for that.
-_LIMIT_S = 1.0
-# How Python shows where an exception came from, and the line that raised it.
-_RAISED_AT = re.compile(r'^ *File "[^\n]*\n(?P<line>[^\n]*)', re.MULTILINE)
-_ON_PURPOSE = re.compile(r"\b(?:raise|assert)\b")
 # A table without that key is a refusal.
 _LOOKED_UP = re.compile(r"raised (?:KeyError|AttributeError)\b")
 # Many numbers divide this one, for kernels that work in groups.
@@ -43,7 +46,7 @@ def attribute_lines(subject: Subject, is_safe: bool) -> tuple[list[str], list[st
     """Reports what is wrong with other values of one attribute, and names those that were tried."""
     lines: list[str] = []
     tried: list[str] = []
-    for given, draws in draws_of(_impatient(subject)):
+    for given, draws in draws_of(subject.impatient()):
         trials = _trials(draws, is_safe)
         taken = [d.value for d in draws if d.name in trials and _is_clean(trials[d.name])]
         whole = [value for value in (given, *taken) if isinstance(value, int)]
@@ -52,22 +55,17 @@ def attribute_lines(subject: Subject, is_safe: bool) -> tuple[list[str], list[st
                 continue
             trial = trials[draw.name]
             is_inside = draw.is_whole and min(whole) < draw.value < max(whole)
+            found: list[str] = []
             with contextlib.suppress(HangError):
                 if not (trial.refusal or trial.leaves_buffers) and draw.is_near:
                     tried.append(draw.name)
                     found = _wrong_results(draw, trial, is_safe)
                 elif trial.refusal:
                     found = _accident(draw, trial, is_safe) if is_inside else []
-                else:
-                    found = list(trial.faults) if is_inside or draw.has_sense else []
-                lines += [f"{draw.name}: {line}" for line in found]
+                elif is_inside or draw.has_sense or _leaves_all(draw, is_safe):
+                    found = list(trial.faults)
+            lines += [f"{draw.name}: {line}" for line in found]
     return lines, tried
-
-
-def _impatient(subject: Subject) -> Subject:
-    other = subject.on(subject.flat)
-    other.limit_s = min(subject.limit_s, _LIMIT_S)
-    return other
 
 
 def _trials(draws: Sequence[Draw], is_safe: bool) -> dict[str, Trial]:
@@ -78,17 +76,7 @@ def _trials(draws: Sequence[Draw], is_safe: bool) -> dict[str, Trial]:
         case for case, draw in zip(cases, draws, strict=True) if draw.is_near or draw.value > 0
     ]
     batches = [steps, *([case] for case in cases if case not in steps)]
-    trials: dict[str, Trial] = {}
-    for batch in batches:
-        try:
-            found = list(try_each(batch, is_safe))
-        except HangError:
-            found = []
-            for case in batch if len(batch) > 1 else ():
-                with contextlib.suppress(HangError):
-                    found += try_each([case], is_safe)
-        trials |= {trial.inputs: trial for trial in found}
-    return trials
+    return {trial.inputs: trial for batch in batches for trial in those_that_end(batch, is_safe)}
 
 
 def _is_clean(trial: Trial) -> bool:
@@ -112,24 +100,30 @@ def _wrong_results(draw: Draw, trial: Trial, is_safe: bool) -> list[str]:
 
 def _accident(draw: Draw, trial: Trial, is_safe: bool) -> list[str]:
     """Reports an exception that nobody raised on purpose, at any size."""
-    raised = _RAISED_AT.findall(trial.reason)
-    if (
-        not raised
-        or _LOOKED_UP.search(trial.reason)
-        or re.search(r"\b(raise|assert)\b", raised[-1])
-    ):
+    if not is_accident(trial) or _LOOKED_UP.search(trial.reason):
         return []
+    if not all(trial.refusal for trial in _at_multiples(draw, is_safe)):
+        return []
+    return [f"{trial.reason.splitlines()[0]} Values on both sides are taken."]
+
+
+def _leaves_all(draw: Draw, is_safe: bool) -> bool:
+    """Returns whether a kernel leaves its arrays, or crashes, however large these are."""
+    trials = _at_multiples(draw, is_safe)
+    return bool(trials) and all(trial.leaves_buffers for trial in trials)
+
+
+def _at_multiples(draw: Draw, is_safe: bool) -> list[Trial]:
+    """Tries a value on arrays that are many times as large; as often as a whole number says."""
     other = draw.subject
     extents = {n for array in other.flat for n in array.shape if n > 1}
-    factors = {_DIVISIBLE, abs(draw.value) or 1}
+    factors = {_DIVISIBLE, abs(draw.value) or 1 if draw.is_whole else _DIVISIBLE}
     multiples = [{n: factor * n for n in extents} for factor in factors]
     cases = [
         TryOut(str(index), other, tuple(resized(array, change) for array in other.flat))
         for index, change in enumerate(multiples)
     ]
-    if not all(trial.refusal for trial in try_each(cases, is_safe)):
-        return []
-    return [f"{trial.reason.splitlines()[0]} Values on both sides are taken."]
+    return list(try_each(cases, is_safe))
 
 
 def _sizes(subject: Subject) -> Iterator[tuple[str, Arrays]]:

@@ -8,6 +8,7 @@ another kernel beyond them.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -86,7 +87,8 @@ def _holding(
 
     Where the op does not take these, what holds is unknown, as the caller says.
     """
-    moved = [places.inputs(case.flat, seed, kept=kept) for seed in _SEEDS]
+    orders = [dataclasses.replace(places, seed=seed) for seed in _SEEDS]
+    moved = [order.inputs(case.flat, kept=kept) for order in orders]
     found = results_of(subject, moved, is_safe)
     if not all(found):
         return unknown

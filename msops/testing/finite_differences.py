@@ -84,11 +84,12 @@ def compare(
       pull_back: the gradient of that input for cotangents; None for what JAX finds.
     """
     rng = np.random.default_rng(position)
-    point = flat[position]
+    own = flat[position]
+    point = as_floats(own)
 
     def of_input(x: jax.Array) -> list[jax.Array]:
         arguments = [jnp.asarray(array) for array in flat]
-        arguments[position] = x
+        arguments[position] = jax.lax.complex(x[..., 0], x[..., 1]) if own is not point else x
         return floats_of(function(*arguments))
 
     if pull_back is None:
@@ -143,7 +144,7 @@ def compare(
                 or any(abs(derived - slope) <= part for slope in slopes)
             ):
                 lines.append(
-                    f"input {position}, {show(point)}, direction {number}{mode}: {derived:.6g} "
+                    f"input {position}, {show(own)}, direction {number}{mode}: {derived:.6g} "
                     f"instead of {measured:.6g}, more than {allowed:.2g} apart"
                 )
     return lines, compared
@@ -154,9 +155,27 @@ def real_inputs(flat: Sequence[np.ndarray]) -> list[int]:
     return [i for i, array in enumerate(flat) if array.dtype in REAL]
 
 
+def complex_inputs(flat: Sequence[np.ndarray]) -> list[int]:
+    """Returns which arrays are of complex numbers, whose parts have derivatives."""
+    return [i for i, array in enumerate(flat) if np.iscomplexobj(array)]
+
+
+def as_floats(array: np.ndarray) -> np.ndarray:
+    """Returns complex numbers as pairs of their parts, and others as they are."""
+    if not np.iscomplexobj(array):
+        return array
+    return np.stack([array.real, array.imag], -1)
+
+
 def floats_of(results: Sequence[Any]) -> list[Any]:
-    """Returns the results that have a derivative."""
-    return [r for r in results if jnp.issubdtype(r.dtype, jnp.floating)]
+    """Returns the results that have a derivative; of complex numbers pairs of their parts."""
+    floats = []
+    for result in results:
+        if jnp.issubdtype(result.dtype, jnp.complexfloating):
+            floats.append(jnp.stack([jnp.real(result), jnp.imag(result)], -1))
+        elif jnp.issubdtype(result.dtype, jnp.floating):
+            floats.append(result)
+    return floats
 
 
 def random_like(results: Sequence[Any], rng: np.random.Generator) -> list[np.ndarray]:

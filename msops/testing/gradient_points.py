@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from msops.testing.bad_inputs import with_last_integer
 from msops.testing.finite_differences import REAL, average_size
 from msops.testing.other_inputs import (
     grown,
@@ -40,7 +41,14 @@ def other_points(subject: Subject) -> Iterator[tuple[str, Subject]]:
     """
     for name, change in _CHANGES.items():
         yield name, _redrawn(subject, subject.flat, change)
-    for name, flat in (*_other_sizes(subject.flat), *with_other_ranks(subject.flat)):
+    given = subject.call.given
+    numbers = [n for n in given if isinstance(n, int) and not isinstance(n, bool)]
+    for name, flat in (
+        *_other_sizes(subject.flat),
+        *with_other_ranks(subject.flat),
+        # One may stand for what is left out, or count from the end.
+        *with_last_integer(subject.flat, (-1, *numbers)),
+    ):
         yield name, _redrawn(subject, flat, _like)
     yield from subject.with_other_attributes()
 

@@ -17,9 +17,9 @@ from msops.errors import GradientTypeError
 from msops.testing.cotangents import nonlinear_lines
 from msops.testing.dtype_gradients import unlike_dtypes
 from msops.testing.finite_differences import (
-    REAL,
     Comparison,
     compare,
+    complex_inputs,
     floats_of,
     random_like,
     real_inputs,
@@ -34,6 +34,7 @@ from msops.testing.tolerances import disagreements
 _DIRECTIONS = 4
 _DIRECTIONS_ELSEWHERE = 2
 _SECOND = "second order"
+_WIDER = {"float32": "float64", "complex64": "complex128"}
 _WIDE = ("float64", "int64", "uint64", "complex128")
 
 
@@ -41,10 +42,10 @@ def check_gradient(subject: Subject) -> Finding:
     """Checks both modes, where the op has them, along random directions, one input at a time."""
     check = "gradient"
     real = real_inputs(subject.flat)
-    if not real or not any(
-        jnp.issubdtype(s.dtype, jnp.floating) for s in subject.outputs().structs
+    if not any(jnp.issubdtype(s.dtype, jnp.inexact) for s in subject.outputs().structs) or not (
+        real or complex_inputs(subject.flat)
     ):
-        return skipped(check, "no input, or no output, is float32 or float64")
+        return skipped(check, "no input, or no output, is float32, float64, or complex")
     try:
         with jax.enable_x64(True):
             widened, precision = _widened(subject)
@@ -53,8 +54,8 @@ def check_gradient(subject: Subject) -> Finding:
             lines, measured = _at(widened, Comparison(precision, _DIRECTIONS))
             if not measured:
                 return skipped(check, "results beside the inputs are not finite")
-            if lines:
-                return _differs(precision, lines)
+            if lines or not real:
+                return _differs(precision, lines) if lines else _agrees(precision, [])
             if lines := _traced_otherwise(widened):
                 return failed(
                     check,
@@ -85,10 +86,15 @@ def check_gradient(subject: Subject) -> Finding:
         return skipped(check, str(error).splitlines()[0])
     if lines:
         return _differs(precision, lines)
+    return _agrees(precision, tried)
+
+
+def _agrees(precision: str, tried: Sequence[str]) -> Finding:
     elsewhere = f"{len([name for name in tried if name != _SECOND])} other points"
-    also = f"; {elsewhere}{f', {_SECOND}' if _SECOND in tried else ''}"
+    also = f"; {elsewhere}{f', {_SECOND}' if _SECOND in tried else ''}" if tried else ""
     return passed(
-        check, f"as finite differences in {precision}, {_DIRECTIONS} directions an input{also}"
+        "gradient",
+        f"as finite differences in {precision}, {_DIRECTIONS} directions an input{also}",
     )
 
 
@@ -104,7 +110,7 @@ def _differs(precision: str, lines: Sequence[str]) -> Finding:
 
 def _widened(subject: Subject) -> tuple[Subject, str]:
     """Returns the op on its inputs in float64 if it computes the same there, else as they are."""
-    wide = tuple(x.astype(np.float64) if x.dtype in REAL else x for x in subject.flat)
+    wide = tuple(x.astype(_WIDER.get(x.dtype.name, x.dtype)) for x in subject.flat)
     try:
         subject.check_taken(wide)
         if subject.stands([wide]):
@@ -112,7 +118,7 @@ def _widened(subject: Subject) -> tuple[Subject, str]:
                 result.astype(own.dtype)
                 for result, own in zip(subject.run(wide), subject.run(), strict=True)
             ]
-            is_wide = all(s.dtype != np.float32 for s in subject.outputs(wide).structs)
+            is_wide = all(s.dtype.name not in _WIDER for s in subject.outputs(wide).structs)
             if is_wide and not disagreements(subject.run(), results):
                 return subject.on(wide), "float64"
     except GradientTypeError:
@@ -130,7 +136,8 @@ def _at(subject: Subject, how: Comparison) -> tuple[list[str], int]:
 def _compared(
     function: Callable[..., Sequence[Any]], subject: Subject, how: Comparison
 ) -> tuple[list[str], int]:
-    found = [compare(function, subject.flat, i, how) for i in real_inputs(subject.flat)]
+    inputs = (*real_inputs(subject.flat), *complex_inputs(subject.flat))
+    found = [compare(function, subject.flat, i, how) for i in inputs]
     return [line for lines, _ in found for line in lines], sum(count for _, count in found)
 
 

@@ -43,7 +43,8 @@ def at_many(subject: Subject, how: Comparison) -> tuple[list[str], int]:
         return jax.vjp(of_real, *inputs)[1](weights)
 
     inputs = [subject.flat[i] for i in real]
-    weights = [np.zeros(s.shape, s.dtype) for s in floats_of(subject.outputs().structs)]
+    wanted = jax.eval_shape(floats_of, list(subject.outputs().structs))
+    weights = [np.zeros(s.shape, s.dtype) for s in wanted]
     lowered = jax.jit(pull_back).lower(inputs, weights)
     if not _bytes_of(lowered) <= _MOST_BYTES:
         return [], 0

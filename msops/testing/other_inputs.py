@@ -36,6 +36,20 @@ def wrapped(array: np.ndarray, shape: Sequence[int]) -> np.ndarray:
     return array
 
 
+def all_different(array: np.ndarray) -> np.ndarray:
+    """Returns numbers of which no two are equal, if the dtype has as many, in no order.
+
+    Integers are the first ones, floats lie between those of an array.
+    """
+    numbers = np.random.default_rng(0).permutation(array.size).reshape(array.shape)
+    if np.issubdtype(array.dtype, np.integer):
+        return (numbers % (int(np.iinfo(array.dtype).max) + 1)).astype(array.dtype)
+    if not is_real(array) or not np.isfinite(array).all():
+        return array
+    least, most = array.min(initial=np.inf), array.max(initial=-np.inf)
+    return (least + numbers * ((most - least) / max(array.size - 1, 1))).astype(array.dtype)
+
+
 def rolled(array: np.ndarray) -> np.ndarray:
     """Returns the same values in another order: unlike input that stays valid, indices too."""
     return np.roll(array.reshape(-1), 1).reshape(array.shape)

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
+import itertools
 import math
 from collections.abc import Iterator
 
 import numpy as np
 
+from msops.testing.bad_inputs import with_unlike_shapes
 from msops.testing.bounds import crash_line
 from msops.testing.corners import changed_corners
 from msops.testing.guarded import HangError, run_jobs
 from msops.testing.lone_places import one_alone
 from msops.testing.orders import is_of_elements, ordered_cases, out_of_order
 from msops.testing.other_inputs import (
+    all_different,
     enlarged,
     grown,
     resized,
@@ -25,7 +29,17 @@ from msops.testing.other_inputs import (
 from msops.testing.repeats import unrepeated
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
-from msops.testing.trials import NOT_TRIED, Trial, fault_lines, summary, try_out
+from msops.testing.trials import (
+    NOT_TRIED,
+    Trial,
+    fault_lines,
+    is_accident,
+    summary,
+    those_that_end,
+    tries,
+    try_each,
+    try_out,
+)
 
 # Elements of an array: more than 16 bits count, and what is too many to look at.
 _LARGE, _LARGEST = 100_000, 10_000_000
@@ -34,6 +48,11 @@ _LARGE, _LARGEST = 100_000, 10_000_000
 _MANY, _MOST = (1000, 8192), 40_000
 # And where all axes are longer than tiles.
 _TILED = 10_000
+# So many sizes have to be taken before one that is not is an accident.
+_TAKEN = 5
+_DIFFERENT = ", all different"
+# What some calls in a row may take where arrays are that large.
+_SHORT_S = 0.2
 
 
 def check_sizes(subject: Subject, is_safe: bool) -> Finding:
@@ -45,16 +64,23 @@ def check_sizes(subject: Subject, is_safe: bool) -> Finding:
     ranks = dict([*with_other_ranks(subject.flat), *with_many_rows(subject.flat)])
     if not cases and not ranks:
         return skipped(check, "the inputs have no axis")
-    trials = list(try_out(subject, cases, is_safe))
     # A function that infers a shape of one rank may raise anything for another.
-    trials += try_out(subject, ranks, is_safe, may_raise=True)
+    various = {**ranks, **dict(_all_different(subject))}
+    tried = [*tries(subject, cases), *tries(subject, various, may_raise=True)]
+    trials = list(try_each(tried, is_safe))
     # A call on much larger arrays may take longer than anybody wants to wait.
     with contextlib.suppress(HangError):
         trials += try_out(subject, dict(_enlarged(subject)), is_safe)
-    faults = fault_lines(trials)
+    shapes = dict(with_unlike_shapes(subject.flat))
+    unlike = those_that_end(tries(subject, shapes, may_raise=True), is_safe)
+    faults = fault_lines([*trials, *unlike])
+    trials = [trial for trial in trials if not trial.inputs.endswith(_DIFFERENT)]
+    faults = faults or _limits_unmeant(subject, trials)
     if not faults:
+        alike = [trial for trial in unlike if len({a.shape for a in trial.flat}) == 1]
         with contextlib.suppress(HangError):
-            faults = _special_places(subject, trials, is_safe) or _called_often(subject, trials)
+            faults = _special_places(subject, trials, alike, is_safe)
+            faults = faults or _called_often(subject, trials)
     if faults:
         return failed(
             check,
@@ -63,29 +89,62 @@ def check_sizes(subject: Subject, is_safe: bool) -> Finding:
             "Take loop bounds from the shapes, handle what is left of whole vectors, and return "
             "another code than 0 for sizes and ranks that the kernel does not take.",
         )
-    return passed(check, summary(trials))
+    also = f"; {len(unlike)} choices of shapes that may not fit" if unlike else ""
+    return passed(check, summary(trials) + also)
 
 
-def _special_places(subject: Subject, trials: list[Trial], is_safe: bool) -> list[str]:
+def _special_places(
+    subject: Subject, trials: list[Trial], unlike: list[Trial], is_safe: bool
+) -> list[str]:
     """Reports where results depend on the place or the number of inputs, but not everywhere."""
-    cases = ordered_cases(subject, trials, is_safe)
+    cases = ordered_cases(subject, [*trials, *unlike], is_safe)
     faults = unrepeated(subject, trials, is_of_elements(cases))
     return (
         faults
-        or out_of_order(cases)
+        or out_of_order(subject, cases, is_safe)
         or one_alone(subject, cases, is_safe)
         or changed_corners(subject, cases, is_safe)
     )
 
 
+def _limits_unmeant(subject: Subject, trials: list[Trial]) -> list[str]:
+    """Reports sizes at which a function fails, as nobody meant, where all smaller ones do not."""
+    resized = [
+        trial
+        for trial in trials
+        if all(
+            more.size and more.ndim == array.ndim
+            for more, array in zip(trial.flat, subject.flat, strict=True)
+        )
+    ]
+    resized.sort(key=lambda trial: max(array.size for array in trial.flat))
+    taken = list(itertools.takewhile(lambda trial: not trial.refusal, resized))
+    larger = resized[len(taken) :]
+    if len(taken) < _TAKEN or not all(map(is_accident, larger)):
+        return []
+    return [f"{trial.inputs}: {trial.reason.splitlines()[0]}" for trial in larger]
+
+
 def _called_often(subject: Subject, trials: list[Trial]) -> list[str]:
     """Reports what many calls on large arrays leave, or do otherwise: some start threads there."""
-    large = [trial for trial in trials if max(a.size for a in trial.flat) <= _MOST]
-    trial = max(large, key=lambda trial: max(a.size for a in trial.flat), default=None)
-    if trial is None or trial.job is None or not trial.results or trial.job.call.aliases:
+    by_size = sorted(trials, key=lambda trial: max(a.size for a in trial.flat))
+    few = [trial for trial in by_size if max(a.size for a in trial.flat) <= _MOST]
+    lines = [line for trial in few[-1:] for line in _in_a_row(subject, trial, subject.limit_s)]
+    with contextlib.suppress(HangError):  # nobody has to wait for many calls on as many elements
+        limit_s = min(subject.limit_s, _SHORT_S)
+        for trial in by_size[len(few) :][-1:]:
+            lines = lines or _in_a_row(subject, trial, limit_s, counts_memory=False)
+    return lines
+
+
+def _in_a_row(
+    subject: Subject, trial: Trial, limit_s: float, counts_memory: bool = True
+) -> list[str]:
+    """Reports what calls in a row do; memory grows by that of large arrays in any case."""
+    if trial.job is None or not trial.results or trial.job.call.aliases:
         return []
-    (run,) = run_jobs([dataclasses.replace(trial.job, in_a_row=True)])
-    lines = [*run.left, *run.error.splitlines()]
+    (run,) = run_jobs([dataclasses.replace(trial.job, in_a_row=True, limit_s=limit_s)])
+    lines = [*(run.left if counts_memory else ()), *run.error.splitlines()]
     if not subject.options.stateful:
         lines += run.effects
         if run.differing:
@@ -121,6 +180,13 @@ def _resized(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
         yield "all longer than tiles", larger
     for least in _MANY:
         yield from stretched(subject.flat, least, lambda flat: _results_fit(subject, flat, _MOST))
+
+
+def _all_different(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
+    """Yields many numbers of which no two are equal: there tables are full, and trees deep."""
+    fits = functools.partial(_results_fit, subject, most=_MOST)
+    for name, flat in itertools.islice(stretched(subject.flat, _MANY[-1], fits), 1):
+        yield f"{name}{_DIFFERENT}", tuple(map(all_different, flat))
 
 
 def _enlarged(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:

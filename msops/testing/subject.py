@@ -45,6 +45,7 @@ from msops.testing.other_inputs import other_elements, other_values, rolled
 from msops.testing.python_calls import call_function, call_in_a_row
 from msops.testing.python_settings import SettingsWatch
 
+_LIMIT_S = 1.0
 # What a C++ compiler takes.
 _SOURCES = (".c", ".cc", ".cpp", ".cxx")
 
@@ -116,6 +117,12 @@ class Subject:
         other.flat = flat
         if given is not None:
             other.call = dataclasses.replace(self.call, given=given)
+        return other
+
+    def impatient(self) -> Subject:
+        """Returns the op for what may take for ever, such as a step of 0: nobody waits for that."""
+        other = self.on(self.flat)
+        other.limit_s = min(self.limit_s, _LIMIT_S)
         return other
 
     def with_other_attributes(self) -> Iterator[tuple[str, Subject]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -14,6 +15,9 @@ from msops.testing.guarded import POISONS, HangError, Job, Run, arrays_of, run_j
 from msops.testing.memory import difference_lines, unique, unwritten_lines
 from msops.testing.subject import Subject
 
+# How Python shows where an exception came from, and the line that raised it.
+_RAISED_AT = re.compile(r'^ *File "[^\n]*\n(?P<line>[^\n]*)', re.MULTILINE)
+_ON_PURPOSE = re.compile(r"\b(?:raise|assert)\b")
 NOT_TRIED = "a handler of XLA could end this process"
 
 Arrays: TypeAlias = tuple[np.ndarray, ...]
@@ -46,11 +50,16 @@ class Trial:
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class TryOut:
-    """Inputs that an op is tried on, and what they are in words."""
+    """Inputs that an op is tried on, and what they are in words.
+
+    Attributes:
+      may_raise: whether each exception is a refusal, not msops's own alone.
+    """
 
     inputs: str
     subject: Subject
     flat: Arrays
+    may_raise: bool = False
 
 
 def fault_lines(trials: Sequence[Trial]) -> list[str]:
@@ -77,23 +86,22 @@ def summary(trials: Sequence[Trial]) -> str:
     return "; ".join(f"{what}: {', '.join(inputs)}" for what, inputs in groups.items())
 
 
-def try_out(
-    subject: Subject,
-    cases: Mapping[str, tuple[np.ndarray, ...]],
-    is_safe: bool,
-    may_raise: bool = False,
-) -> Iterator[Trial]:
+def tries(subject: Subject, cases: Mapping[str, Arrays], may_raise: bool = False) -> list[TryOut]:
+    """Returns inputs of an op, by what they are in words, as cases."""
+    return [TryOut(name, subject, flat, may_raise) for name, flat in cases.items()]
+
+
+def try_out(subject: Subject, cases: Mapping[str, Arrays], is_safe: bool) -> Iterator[Trial]:
     """Tries an op on inputs, by what they are in words; see `try_each`."""
-    yield from try_each([TryOut(n, subject, flat) for n, flat in cases.items()], is_safe, may_raise)
+    yield from try_each(tries(subject, cases), is_safe)
 
 
-def try_each(cases: Sequence[TryOut], is_safe: bool, may_raise: bool = False) -> Iterator[Trial]:
+def try_each(cases: Sequence[TryOut], is_safe: bool) -> Iterator[Trial]:
     """Tries cases: on guarded memory where the kernel is in a library, else here.
 
     Args:
       cases: what is tried.
       is_safe: whether the op may run in this process.
-      may_raise: whether each exception is a refusal, not msops's own alone.
     """
     jobs: list[tuple[TryOut, Job]] = []
     others: list[Trial] = []
@@ -106,7 +114,7 @@ def try_each(cases: Sequence[TryOut], is_safe: bool, may_raise: bool = False) ->
             lowered.add((case.subject, structs))
             job = case.subject.job(case.flat)
         except Exception as error:
-            if may_raise:
+            if case.may_raise:
                 others.append(Trial(case.inputs, case.flat, type(error).__name__, ()))
             else:
                 others.append(_refused_early(case, error))
@@ -123,6 +131,17 @@ def try_each(cases: Sequence[TryOut], is_safe: bool, may_raise: bool = False) ->
     for (case, job), back, front, edges in zip(jobs, backs_of, fronts_of, bounds, strict=True):
         yield _trial_of(case, job, back, front, edges)
     yield from others
+
+
+def those_that_end(cases: Sequence[TryOut], is_safe: bool, may_raise: bool = False) -> list[Trial]:
+    """Tries cases, all at once if each ends in time, else each alone; leaves out what does not."""
+    try:
+        return list(try_each(cases, is_safe))
+    except HangError:
+        found: list[Trial] = []
+        for case in cases if len(cases) > 1 else ():
+            found += those_that_end([case], is_safe)
+        return found
 
 
 def _refused_early(case: TryOut, error: Exception) -> Trial:
@@ -152,7 +171,7 @@ def _try_here(case: TryOut) -> Trial:
             faults += [f"two calls: {line}" for line in difference_lines(structs, back, front)]
         faults += [f"{line}, changed" for line in back.changed]
         return Trial(name, flat, "", tuple(faults), tuple(arrays_of(back, structs)))
-    if _is_of_inference(refusal) and _is_as_large(flat, subject.flat):
+    if not case.may_raise and _is_of_inference(refusal) and _is_as_large(flat, subject.flat):
         return Trial(name, flat, "", (str(refusal).splitlines()[0],))
     return _refused_early(case, refusal)
 
@@ -195,6 +214,12 @@ def _trial_of(case: TryOut, job: Job, back: Run, front: Run, bounds: AccessBound
         leaves_buffers,
         back.error,
     )
+
+
+def is_accident(trial: Trial) -> bool:
+    """Returns whether a Python function refuses inputs by an exception that nobody meant."""
+    raised = _RAISED_AT.findall(trial.reason) if trial.refusal else []
+    return bool(raised) and not _ON_PURPOSE.search(raised[-1])
 
 
 def results_of(subject: Subject, cases: Sequence[Arrays], is_safe: bool) -> list[Arrays | None]:

@@ -9,12 +9,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops.testing.attributes import attribute_lines
-from msops.testing.other_inputs import (
-    is_real,
-)
+from msops.testing.bad_inputs import with_bad_integers
+from msops.testing.other_inputs import is_real
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
-from msops.testing.trials import fault_lines, summary, try_out
+from msops.testing.trials import Trial, fault_lines, summary, those_that_end, tries, try_out
 
 
 def check_values(subject: Subject, is_safe: bool) -> Finding:
@@ -26,6 +25,8 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
         warnings.simplefilter("ignore")
         trials = list(try_out(subject, dict(_revalued(subject)), is_safe))
         faults = fault_lines(trials)
+        no_indices = [] if faults else _on_bad_integers(subject, is_safe)
+        faults += fault_lines(no_indices)
         unlike, attributes = ([], []) if faults else attribute_lines(subject, is_safe)
     if unlike:
         return failed(
@@ -43,12 +44,28 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
             "compares as false with everything.",
         )
     also = f"; attributes: {', '.join(attributes)}" if attributes else ""
+    also += f"; {len(no_indices)} choices of integers that may be no index" if no_indices else ""
     return passed(check, summary(trials) + also)
 
 
+def _on_bad_integers(subject: Subject, is_safe: bool) -> list[Trial]:
+    """Tries integers that may be no index; what does not end on them may count with them."""
+    shapes = [struct.shape for struct in subject.outputs().structs]
+    other = subject.impatient()
+    cases = dict(with_bad_integers(subject.flat, shapes))
+    return those_that_end(tries(other, cases, may_raise=True), is_safe)
+
+
 def _revalued(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
-    """Yields inputs with the values at which kernels go wrong; integers, but for 0, stay."""
+    """Yields inputs with the values at which kernels go wrong; of integers 0 and -1."""
     yield "all 0", tuple(np.zeros_like(array) for array in subject.flat)
+    signed = [i for i, array in enumerate(subject.flat) if _is_signed(array)]
+    if signed:
+        yield "integers of -1", _replaced(subject.flat, dict.fromkeys(signed, -1))
+    if signed and subject.native():  # in a process of its own: a count may be the magnitude
+        least = int(np.iinfo(subject.flat[signed[0]].dtype).min)
+        others = dict.fromkeys(signed[1:], -1)
+        yield "smallest integers, and -1", _replaced(subject.flat, {signed[0]: least, **others})
     if not any(is_real(array) for array in subject.flat):
         return
     for name in ("NaN", "infinity", "minus infinity", "largest", "subnormal", "negative", "mixed"):
@@ -57,6 +74,15 @@ def _revalued(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
                 name,
                 tuple(_special(name, array) if is_real(array) else array for array in subject.flat),
             )
+
+
+def _replaced(flat: tuple[np.ndarray, ...], numbers: dict[int, int]) -> tuple[np.ndarray, ...]:
+    """Returns arrays of which some hold one number each."""
+    return tuple(np.full_like(a, numbers[i]) if i in numbers else a for i, a in enumerate(flat))
+
+
+def _is_signed(array: np.ndarray) -> bool:
+    return bool(np.issubdtype(array.dtype, np.signedinteger))
 
 
 def _special(name: str, array: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@
 #include <map>
 #include <new>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "custom_aot_extra.h"
@@ -475,4 +476,87 @@ KERNEL(LeavesKey) {
   pthread_key_t key;
   pthread_key_create(&key, nullptr);
   return Twice(x, y, n);
+}
+
+// Inputs that do not fit: integers that are no index, arrays of unlike shapes.
+KERNEL(GathersUnchecked) {
+  ARRAYS;
+  const int32_t* at = static_cast<const int32_t*>(params[1]);
+  for (int64_t i = 0; i < Size(ndims[1], shapes[1]); ++i) y[i] = at[i] < 0 ? 0 : x[at[i]];
+  return 0;
+}
+
+KERNEL(GathersOneBeyond) {
+  ARRAYS;
+  const int32_t* at = static_cast<const int32_t*>(params[1]);
+  for (int64_t i = 0; i < Size(ndims[1], shapes[1]); ++i) {
+    y[i] = at[i] < 0 || at[i] > n ? 0 : x[at[i]];
+  }
+  return 0;
+}
+
+KERNEL(HealthyGather) {
+  ARRAYS;
+  const int32_t* at = static_cast<const int32_t*>(params[1]);
+  for (int64_t i = 0; i < Size(ndims[1], shapes[1]); ++i) {
+    if (at[i] < 0 || at[i] >= n) return 3;
+    y[i] = x[at[i]];
+  }
+  return 0;
+}
+
+KERNEL(CountsOnItsStack) {
+  if (strcmp(dtypes[0], "int32") != 0) return 2;
+  const int32_t* x = static_cast<const int32_t*>(params[0]);
+  int32_t counts[16] = {0};
+  for (int64_t i = 0; i < Size(ndims[0], shapes[0]); ++i) ++counts[x[i]];
+  std::copy(counts, counts + 16, static_cast<int32_t*>(params[1]));
+  return 0;
+}
+
+KERNEL(AddsUnlike) {
+  ARRAYS;
+  const float* other = static_cast<const float*>(params[1]);
+  if (strcmp(dtypes[1], "float32") != 0) return 2;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + other[i];
+  return 0;
+}
+
+KERNEL(HealthySum) {
+  ARRAYS;
+  const float* other = static_cast<const float*>(params[1]);
+  if (strcmp(dtypes[1], "float32") != 0 || Size(ndims[1], shapes[1]) != n) return 2;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + other[i];
+  return 0;
+}
+
+KERNEL(TransposesSquares) {
+  ARRAYS;
+  if (ndims[0] != 2) return 3;
+  const int64_t rows = shapes[0][0], columns = shapes[0][1];
+  for (int64_t i = 0; i < rows; ++i) {
+    for (int64_t j = 0; j < columns; ++j) y[j * columns + i] = x[i * columns + j];
+  }
+  return n < 0;
+}
+
+KERNEL(AddsTheOneBefore) {
+  ARRAYS;
+  const int64_t distance = static_cast<AotExtra*>(extra)->Attr<int64_t>("distance");
+  if (distance < 1) return 3;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] + (i > 0 ? x[i - distance] : 0);
+  return 0;
+}
+
+KERNEL(AddsOnTwoThreads) {
+  ARRAYS;
+  volatile double sum = 0;
+  const auto add = [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) sum = sum + x[i];
+  };
+  std::thread other(add, 0, n / 2);
+  add(n / 2, n);
+  other.join();
+  y[0] = static_cast<float>(sum);
+  return 0;
 }

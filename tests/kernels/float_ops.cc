@@ -22,13 +22,21 @@ bool AllAre(const char* dtype, int count, const char** dtypes) {
   return true;
 }
 
+bool AllHaveSizeOf(int index, int count, const int* ndims, int64_t** shapes) {
+  for (int i = 0; i < count; ++i) {
+    if (Size(i, ndims, shapes) != Size(index, ndims, shapes)) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
-// out = a * b; 2 when a dtype is not float32.
+// out = a * b; 2 when a dtype is not float32, 3 when sizes differ.
 extern "C" int Multiply(int nparam, void** params, int* ndims, int64_t** shapes,
                         const char** dtypes, void* stream, void* extra) {
   if (nparam != 3) return 1;
   if (!AllAre("float32", 3, dtypes)) return 2;
+  if (!AllHaveSizeOf(2, 3, ndims, shapes)) return 3;
   const float* a = static_cast<const float*>(params[0]);
   const float* b = static_cast<const float*>(params[1]);
   float* out = static_cast<float*>(params[2]);
@@ -78,9 +86,10 @@ extern "C" int AddInto(int nparam, void** params, int* ndims, int64_t** shapes, 
   return 0;
 }
 
-// out = sum of all inputs but the output, however many.
+// out = sum of all inputs but the output, however many; 3 when sizes differ.
 extern "C" int AddAll(int nparam, void** params, int* ndims, int64_t** shapes, const char** dtypes,
                       void* stream, void* extra) {
+  if (!AllHaveSizeOf(nparam - 1, nparam, ndims, shapes)) return 3;
   float* out = static_cast<float*>(params[nparam - 1]);
   const int64_t size = Size(nparam - 1, ndims, shapes);
   for (int64_t i = 0; i < size; ++i) {
