@@ -34,8 +34,9 @@ def test_the_first_call_of_a_python_function_moves_seldom(
     way: Callable[[Any], Any], kernel: Callable[..., Any]
 ) -> None:
     op_of(np.tanh)(X)  # registers the handlers of the process
-    # jax.jit compares the op with those that it knows, if their hashes collide.
-    steps = [s for s in trace_call(way(op_of(kernel)), X) if s.function != "Custom.__eq__"]
+    # How often jax.jit hashes the op, and compares it with those that it knows, depends on them.
+    looked_up = {"Custom.__eq__", "Custom.__hash__"}
+    steps = [s for s in trace_call(way(op_of(kernel)), X) if s.function not in looked_up]
     assert count_moves(steps) <= MOST, "\n".join(files_of(steps))
     assert "_calls/python_call.py" in files_of(steps)
 
