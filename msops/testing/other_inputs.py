@@ -46,7 +46,7 @@ def all_different(array: np.ndarray) -> np.ndarray:
         return (numbers % (int(np.iinfo(array.dtype).max) + 1)).astype(array.dtype)
     if not is_real(array) or not np.isfinite(array).all():
         return array
-    least, most = array.min(initial=np.inf), array.max(initial=-np.inf)
+    least, most = np.min(array, initial=np.inf), np.max(array, initial=-np.inf)
     return (least + numbers * ((most - least) / max(array.size - 1, 1))).astype(array.dtype)
 
 
