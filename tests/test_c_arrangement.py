@@ -2329,7 +2329,7 @@ SPLATS = {
     "z[at[p] + k] = z[(at[p] + k) + 1] + x[k]": False,
     "z[at[p] + k] = z[at[p] - k] + x[k]": False,
     "y[row[p], at[p] + k] = y[row[p], row[p] + k] + x[k]": False,
-    "y[row[p] * k, at[p] + k] = y[row[p] * k, at[p] + k] + x[k]": True,
+    "y[row[p] * k, at[p] + k] = y[row[p] * k, at[p] + k] + x[k]": False,
     "y[p + 3, at[p] + k] = y[p + 3, at[p] + k] + x[k]": True,
     "y[row[p], at[p] + k] = y[row[p], at[p] + k] + x[k]  row[k] = 9": False,
     "z[at[p]] = z[at[p]] + x[at[p] + k]": False,

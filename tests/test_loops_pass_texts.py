@@ -528,7 +528,7 @@ def test_iterations_of_a_loop_of_unknown_length_share_a_local() -> None:
         buffer t: float32[8, 2]
         serial i in 0 .. 8 {
           serial j in 0 .. n[i] {
-            serial t_axis in 0 .. 2 {
+            parallel t_axis in 0 .. 2 {
               t[i, t_axis] = 0.0:float32
             }
             t[i, 0] = t[i, 0] + a[i, 0]
