@@ -121,11 +121,12 @@ def opcheck(
       other settings of the process behind. Where glibc can check its heap, it does, and fills what
       it allocates and frees.
     - "two threads": unlike inputs at once.
-    - "sizes": each extent 0, all 1, odd ones, and more than 100,000 elements, and other ranks.
+    - "sizes": each extent 0, all 1, odd ones, and more than 100,000 elements, other ranks, and
+      shapes that may not fit: those are refused, or do no harm.
       Where results repeat with the inputs, or follow their order, at sizes close to those given,
       they have to at all; and no place but the first may be the only one that is special.
-    - "values": NaN, infinities, zeros, huge, tiny and negative numbers neither crash a kernel nor
-      keep it from ending.
+    - "values": NaN, infinities, zeros, huge, tiny and negative numbers, and integers that may be no
+      index, neither crash a kernel nor keep it from ending.
     - "refusals": inputs of other dtypes are refused, or handled without a fault: whole numbers have
       much the same results in all dtypes. A refusal arrives as an error, does no harm and leaves
       nothing behind.
@@ -150,7 +151,8 @@ def opcheck(
       sanitize: whether to build an aot or aicpu kernel's source with the address and undefined
         behaviour sanitizers, and run it in a process of its own.
       skip: names of checks to leave out.
-      limit_s: how many seconds one call of the kernel may take, on its own or with another.
+      limit_s: how many seconds one call of the kernel may take, on its own or with another, without
+        those in which other programs had the processors.
       **attributes: those that the op takes by name.
 
     Returns:

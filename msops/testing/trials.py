@@ -133,7 +133,7 @@ def try_each(cases: Sequence[TryOut], is_safe: bool) -> Iterator[Trial]:
     yield from others
 
 
-def those_that_end(cases: Sequence[TryOut], is_safe: bool, may_raise: bool = False) -> list[Trial]:
+def those_that_end(cases: Sequence[TryOut], is_safe: bool) -> list[Trial]:
     """Tries cases, all at once if each ends in time, else each alone; leaves out what does not."""
     try:
         return list(try_each(cases, is_safe))
