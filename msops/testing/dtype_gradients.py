@@ -27,7 +27,10 @@ def unlike_dtypes(subject: Subject, real: Sequence[int]) -> list[str]:
       subject: the op.
       real: the inputs that have a gradient.
     """
-    narrow = tuple(x.astype(_NARROW) if x.dtype in REAL else x for x in subject.flat)
+    with np.errstate(over="ignore"):
+        narrow = tuple(x.astype(_NARROW) if x.dtype in REAL else x for x in subject.flat)
+    if not all(np.isfinite(narrow[position]).all() for position in real):
+        return []  # numbers that it does not have say nothing of the rule
     same = tuple(x.astype(own.dtype) for x, own in zip(narrow, subject.flat, strict=True))
     try:
         if not _is_taken(subject, narrow, same):
