@@ -15,6 +15,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from loop_oracle.interpret import interpret
+from loop_oracle.parse import parse_body, parse_expr, parse_kernel
+from loop_oracle.rules import _BINARY as BINARY_TYPES
+from loop_oracle.rules import _FUNCTIONS as FUNCTION_TYPES
+from loop_oracle.rules import RULES as VERIFIER_RULES
+from loop_oracle.tokens import TextError
+from loop_oracle.verify import IRError, verify
+
 from msops._base.collector import collector_waits
 from msops._base.dtypes import as_dtype
 from msops._base.extremes import amax as amax
@@ -95,13 +103,6 @@ from msops._loops.ir.walk import (
     statements,
     visit,
 )
-from msops._loops.oracle.interpret import interpret
-from msops._loops.oracle.parse import parse_body, parse_expr, parse_kernel
-from msops._loops.oracle.rules import _BINARY as BINARY_TYPES
-from msops._loops.oracle.rules import _FUNCTIONS as FUNCTION_TYPES
-from msops._loops.oracle.rules import RULES as VERIFIER_RULES
-from msops._loops.oracle.tokens import TextError
-from msops._loops.oracle.verify import IRError, verify
 from msops._loops.passes.batching import batched
 from msops._loops.passes.forward_locals import (
     forward_indices,

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, get_args
 
+from loop_oracle.tokens import Reader, Token, unexpected
 from msops._loops.ir.building import binary
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
@@ -37,7 +38,6 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import BINARY, BITS, DTYPES, is_float
 from msops._loops.ir.text import UNARY_SIGNS
-from msops._loops.oracle.tokens import Reader, Token, unexpected
 
 _KINDS = get_args(LoopKind)
 _HINTS = get_args(LoopHint)

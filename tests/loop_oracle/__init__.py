@@ -1,4 +1,4 @@
-"""The meaning of kernels, for tests and for checks between passes.
+"""The meaning of kernels, which every pass and every way out is compared with.
 
 parse.py, tokens.py  text to kernel
 rules.py, verify.py  what a legal kernel is
