@@ -16,6 +16,7 @@ from msops._base.explanation import Explanation
 from msops._loops import pipeline
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.limits import check_sizes
+from msops._loops.analysis.polyhedral.counts import count_operations
 from msops._loops.choice import (
     Choice,
     Costs,
@@ -255,9 +256,6 @@ class Stages:
     @functools.cached_property
     def operations(self) -> Mapping[str, int]:
         """The kernel's "flops" and "transcendentals"; none where they depend on data."""
-        # With the first analysis, not with `import msops`.
-        from msops._loops.analysis.polyhedral.counts import count_operations
-
         return count_operations(self.analysis.common)
 
     def batched(self, sizes: Sequence[int], mapped: Sequence[Sequence[bool]]) -> Stages:

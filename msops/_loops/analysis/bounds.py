@@ -8,16 +8,15 @@ serial i in 0 .. 5 {
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from msops._loops.analysis.findings import LoopFinding
+from msops._loops.analysis.polyhedral.bounds import Doubt, doubts
+from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.ir.nodes import Expr, Kernel
 from msops._loops.ir.ranges import is_within, range_of
 from msops._loops.ir.text import buffer_text, expr_text
 from msops._loops.ir.walk import AccessSite, visit_accesses
-
-if TYPE_CHECKING:
-    from msops._loops.analysis.polyhedral.bounds import Doubt
 
 Index: TypeAlias = tuple[str, tuple[Expr, ...], int]
 """One index of an access: the buffer, all indices, and the position of this one."""
@@ -44,10 +43,6 @@ def check_bounds(kernel: Kernel) -> Bounds:
     doubtful = [site for site in visit_accesses(kernel) if not _is_inside(site)]
     if not doubtful:
         return Bounds((), frozenset())
-    # At the first compile, not with `import msops`.
-    from msops._loops.analysis.polyhedral.bounds import doubts
-    from msops._loops.analysis.polyhedral.library import TooComplex
-
     try:
         found = doubts(doubtful)
     except TooComplex:

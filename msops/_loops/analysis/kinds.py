@@ -17,17 +17,16 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msops._loops.analysis.findings import LoopFinding
+from msops._loops.analysis.polyhedral.accesses import Access
+from msops._loops.analysis.polyhedral.dependences import Dependence, dependences
+from msops._loops.analysis.polyhedral.library import TooComplex
+from msops._loops.analysis.polyhedral.promises import certain_dependences
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.nodes import For, Kernel, Location, LoopKind, Store
 from msops._loops.ir.text import expr_text
 from msops._loops.ir.walk import statements, visit
-
-if TYPE_CHECKING:
-    from msops._loops.analysis.polyhedral.accesses import Access
-    from msops._loops.analysis.polyhedral.dependences import Dependence
 
 _PROMISES = ("parallel", "vectorize")
 
@@ -49,10 +48,6 @@ class Kinds:
 
 def find_kinds(kernel: Kernel) -> Kinds:
     """Returns the kind of each loop of a kernel, and why."""
-    # At the first compile, not with `import msops`.
-    from msops._loops.analysis.polyhedral.dependences import dependences
-    from msops._loops.analysis.polyhedral.library import TooComplex
-
     loops = [stmt for stmt in statements(kernel.body) if isinstance(stmt, For)]
     try:
         found = dependences(kernel)
@@ -113,8 +108,6 @@ def _is_kept(dependence: Dependence) -> bool:
 
 def _certain_inside(kernel: Kernel, loop: For, blocking: Sequence[Dependence]) -> list[Dependence]:
     """Returns those dependences that are certain once the loop runs; see `promises`."""
-    from msops._loops.analysis.polyhedral.promises import certain_dependences
-
     scope = next(scope for stmt, scope in visit(kernel) if stmt is loop)
     found = certain_dependences(kernel, loop, scope, lambda each: _is_blocking(each, loop))
     places = {(_location(each.source), _location(each.target)) for each in found}

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from msops._loops.analysis.findings import LoopFinding
+from msops._loops.analysis.polyhedral.accesses import Access, analysis, analysis_of
+from msops._loops.analysis.polyhedral.flow import Flow, flows
+from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.text import expr_text
 from msops._loops.ir.walk import visit_accesses
-
-if TYPE_CHECKING:
-    from msops._loops.analysis.polyhedral.accesses import Access
-    from msops._loops.analysis.polyhedral.flow import Flow
 
 
 @dataclass(frozen=True)
@@ -40,11 +38,6 @@ class Written:
 
 def find_unwritten(kernel: Kernel) -> Written:
     """Returns which reads of a kernel find what nothing has written."""
-    # At the first compile, not with `import msops`.
-    from msops._loops.analysis.polyhedral.accesses import analysis
-    from msops._loops.analysis.polyhedral.flow import flows
-    from msops._loops.analysis.polyhedral.library import TooComplex
-
     try:
         with analysis(kernel) as accesses:
             found = flows(kernel, accesses)
@@ -65,11 +58,6 @@ def find_overwritten(kernel: Kernel, among: Collection[str]) -> frozenset[str]:
     sites = [site for site in visit_accesses(kernel) if site.access.buffer in among]
     if not sites:
         return frozenset()
-    # At the first compile, not with `import msops`.
-    from msops._loops.analysis.polyhedral.accesses import analysis_of
-    from msops._loops.analysis.polyhedral.flow import flows
-    from msops._loops.analysis.polyhedral.library import TooComplex
-
     try:
         with analysis_of(sites) as accesses:
             return _overwritten(kernel, flows(kernel, accesses))

@@ -13,6 +13,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
+from msops._loops.analysis.polyhedral.accesses import analysis
+from msops._loops.analysis.polyhedral.dependences import dependences_between, is_hidden
+from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.gradient.contributions import Contribution
 from msops._loops.gradient.tree import Body, Node, Tree
 from msops._loops.ir.algebra import both
@@ -185,11 +188,6 @@ class _Meeting:
 
 def _meetings(joint: Kernel, primal: set[str]) -> Iterator[_Meeting]:
     """Yields the pairs of accesses that meet."""
-    # At the first gradient, not with `import msops`.
-    from msops._loops.analysis.polyhedral.accesses import analysis
-    from msops._loops.analysis.polyhedral.dependences import dependences_between, is_hidden
-    from msops._loops.analysis.polyhedral.library import TooComplex
-
     try:
         with analysis(joint) as accesses:
             every = dependences_between(tuple(a for a in accesses if a.buffer in primal))

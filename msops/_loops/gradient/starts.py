@@ -16,6 +16,9 @@ import dataclasses
 from collections import defaultdict
 from collections.abc import Iterator
 
+from msops._loops.analysis.polyhedral.accesses import Access, analysis
+from msops._loops.analysis.polyhedral.dependences import dependences_between
+from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.algebra import neg
 from msops._loops.ir.nodes import Expr, Kernel, Stmt, Store
@@ -52,10 +55,6 @@ def _first(kernel: Kernel, terms: dict[int, Expr]) -> frozenset[int]:
     Others may add to the same elements later, but in no other iteration of a loop around both:
     as long as all add, their order is free.
     """
-    # At the first gradient, not with `import msops`.
-    from msops._loops.analysis.polyhedral.accesses import Access, analysis
-    from msops._loops.analysis.polyhedral.dependences import dependences_between
-    from msops._loops.analysis.polyhedral.library import TooComplex
 
     def drop(store: Stmt, buffer: str) -> None:
         # A statement that reads the buffer may be the first one to add to another.

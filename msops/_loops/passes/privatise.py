@@ -17,8 +17,10 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import defaultdict
-from typing import TYPE_CHECKING
 
+from msops._loops.analysis.polyhedral.accesses import analysis
+from msops._loops.analysis.polyhedral.flow import Flow, flows
+from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Local, Stmt
 from msops._loops.ir.ranges import Ranges, is_within, range_of
 from msops._loops.ir.walk import (
@@ -32,9 +34,6 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.axes import keep_axes
 
-if TYPE_CHECKING:
-    from msops._loops.analysis.polyhedral.flow import Flow
-
 
 def privatise(kernel: Kernel) -> Kernel:
     """Returns the kernel with temporaries as locals of the innermost loops they can live in."""
@@ -46,11 +45,6 @@ def _moved(kernel: Kernel) -> Kernel:
     # Dependences take longer than all else here.
     if not _has_lower_homes(kernel):
         return kernel
-    # At the first compile, not with `import msops`.
-    from msops._loops.analysis.polyhedral.accesses import analysis
-    from msops._loops.analysis.polyhedral.flow import flows
-    from msops._loops.analysis.polyhedral.library import TooComplex
-
     try:
         with analysis(kernel) as accesses:
             homes = {

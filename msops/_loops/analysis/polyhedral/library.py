@@ -1,4 +1,4 @@
-"""islpy, imported at the first analysis, and the limit of its operations."""
+"""islpy, and the limit of its operations."""
 
 from __future__ import annotations
 

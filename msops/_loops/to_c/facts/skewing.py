@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from msops._loops.analysis.polyhedral.side_by_side import least_lag
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Var
@@ -83,9 +84,6 @@ def find_lag(
     Returns:
       The lag; None if it is not known, or too large for the rows.
     """
-    # At the first compile, not with `import msops`.
-    from msops._loops.analysis.polyhedral.side_by_side import least_lag
-
     (inside,) = scope.inside(loop)
     begin, end = range_of(row.begin, inside.ranges), range_of(row.end, inside.ranges)
     most = min(_MOST_LAG, (end[0] - begin[1]) // fewest)

@@ -21,8 +21,9 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from msops._loops.analysis.polyhedral.dependences import Dependence, dependences
+from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import For, Kernel, Local, LoopKind, Stmt, Store
@@ -44,9 +45,6 @@ from msops._loops.to_c.facts.strides import coefficient, stride
 from msops._loops.to_c.order.exchange import exchanged, of_its_kind
 from msops._loops.to_c.order.products import products_of
 
-if TYPE_CHECKING:
-    from msops._loops.analysis.polyhedral.dependences import Dependence
-
 _KINDS: tuple[LoopKind, ...] = ("serial", "reduction")
 
 
@@ -64,10 +62,6 @@ class _UpdateInterchange:
     @functools.cached_property
     def _dependences(self) -> tuple[Dependence, ...] | None:
         """The dependences of the kernel; None if they are too complex."""
-        # At the first compile, not with `import msops`.
-        from msops._loops.analysis.polyhedral.dependences import dependences
-        from msops._loops.analysis.polyhedral.library import TooComplex
-
         try:
             return dependences(self._kernel)
         except TooComplex:

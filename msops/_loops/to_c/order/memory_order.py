@@ -34,6 +34,7 @@ import functools
 from collections.abc import Iterator, Mapping
 
 from msops._loops.analysis.costs import FIRST_CACHE_BYTES, fixed_trips, mean_trips
+from msops._loops.analysis.polyhedral.side_by_side import never_meet
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import INDEX_DTYPE, Buffer, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, dtype_range
@@ -104,9 +105,6 @@ class _Order:
 
     def _loops_to_move(self, serial: For, scope: Scope) -> list[For]:
         """Returns the parallel loops in one another that may go around a serial loop."""
-        # At the first compile, not with `import msops`.
-        from msops._loops.analysis.polyhedral.side_by_side import never_meet
-
         found: list[For] = []
         body = serial.body
         while len(body) == 1:

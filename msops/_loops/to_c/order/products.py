@@ -38,6 +38,7 @@ from msops._loops.analysis.costs import (
     fixed_trips,
     mean_trips,
 )
+from msops._loops.analysis.polyhedral.side_by_side import may_be_read_early
 from msops._loops.analysis.updates import sum_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
@@ -170,9 +171,6 @@ class _Products:
         own = declared_in(loop.body)
         if any(load.buffer in own for load in loads(found.update.term)):
             return False
-        # At the first compile, not with `import msops`.
-        from msops._loops.analysis.polyhedral.side_by_side import may_be_read_early
-
         return may_be_read_early(self._kernel, loop, found.store, found.update.target)
 
     # Rewriting.

@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msops._loops.analysis.costs import FIRST_CACHE_BYTES, fixed_trips
+from msops._loops.analysis.polyhedral.side_by_side import may_run_ahead
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Stmt, Var
@@ -96,9 +97,6 @@ class _Triangle:
 
     def can_run_in_blocks(self) -> bool:
         """Returns whether the rows of a block may take the columns before it together."""
-        # At the first compile, not with `import msops`.
-        from msops._loops.analysis.polyhedral.side_by_side import may_run_ahead
-
         rows, columns = self.rows, self.columns
         if loads(columns.end) or not is_alike(columns.begin, rows) or not self._have_all_columns():
             return False

@@ -13,23 +13,16 @@ pass from one iteration to another, and each element read must have been written
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from msops._loops.analysis.polyhedral.accesses import analysis
+from msops._loops.analysis.polyhedral.flow import Flow, flows
+from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.ir.nodes import Expr, Kernel
 from msops._loops.ir.walk import loads, variables
 from msops._loops.passes.axes import keep_axes
 
-if TYPE_CHECKING:
-    from msops._loops.analysis.polyhedral.flow import Flow
-
 
 def contract(kernel: Kernel) -> Kernel:
     """Returns the kernel with the smallest temporaries that serve."""
-    # At the first compile, not with `import msops`.
-    from msops._loops.analysis.polyhedral.accesses import analysis
-    from msops._loops.analysis.polyhedral.flow import flows
-    from msops._loops.analysis.polyhedral.library import TooComplex
-
     try:
         with analysis(kernel) as accesses:
             kept = {

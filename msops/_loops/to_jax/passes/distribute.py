@@ -21,6 +21,8 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from msops._loops.analysis.polyhedral.dependences import dependences
+from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.analysis.updates import kept_extreme_of
 from msops._loops.errors import NotRaised
 from msops._loops.ir.building import binary, integer
@@ -53,10 +55,6 @@ def distribute(kernel: Kernel) -> Kernel:
     Raises:
       NotRaised: the dependences are too complex to analyse.
     """
-    # At the first compile, not with `import msops`.
-    from msops._loops.analysis.polyhedral.dependences import dependences
-    from msops._loops.analysis.polyhedral.library import TooComplex
-
     try:
         found = dependences(kernel, finds_kept=True)
     except TooComplex:

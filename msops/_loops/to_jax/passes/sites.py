@@ -5,13 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from msops._loops.analysis.polyhedral.dependences import Dependence
 from msops._loops.ir.nodes import For, If, Kernel, Stmt, Store
 from msops._loops.ir.walk import statements, visit
-
-if TYPE_CHECKING:
-    from msops._loops.analysis.polyhedral.dependences import Dependence
 
 
 @dataclass(frozen=True)
