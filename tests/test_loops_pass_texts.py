@@ -116,6 +116,39 @@ def test_simplify_finds_the_length_of_a_block() -> None:
     """)
 
 
+def test_simplify_takes_the_first_element_of_a_window_once() -> None:
+    """Only where the same element is next to be compared, and the store does not change it."""
+    got = changed(
+        simplify,
+        """
+        serial i in 0 .. 4 {
+          out[i, 0] = a[i, 0]
+          out[i, 0] = max(out[i, 0], a[i, 0])
+          out[i, 0] = max(out[i, 0], a[i, 1])
+          out[i, 1] = a[i, 1]
+          out[i, 1] = min(out[i, 1], a[i, 2])
+          out[i, 2] = out[i, 3]
+          out[i, 2] = max(out[i, 2], out[i, 3])
+          out[i, 4] = a[i, 4]
+          out[i, 5] = min(out[i, 4], a[i, 4])
+        }
+        """,
+    )
+    assert got == text("""
+        buffer out: float32[8, 8]
+        serial i in 0 .. 4 {
+          out[i, 0] = a[i, 0]
+          out[i, 0] = max(out[i, 0], a[i, 1])
+          out[i, 1] = a[i, 1]
+          out[i, 1] = min(out[i, 1], a[i, 2])
+          out[i, 2] = out[i, 3]
+          out[i, 2] = max(out[i, 2], out[i, 3])
+          out[i, 4] = a[i, 4]
+          out[i, 5] = min(out[i, 4], a[i, 4])
+        }
+    """)
+
+
 def test_simplify_leaves_extremes_of_numbers_that_wrap() -> None:
     kernel = parse_kernel("""kernel wraps() -> (o, p) {
       buffer o: int32[8]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from msops._loops.ir.nodes import Const, For, If, Kernel, Local, Stmt, Store, Unary
+from msops._loops.ir.nodes import Binary, Const, For, If, Kernel, Load, Local, Stmt, Store, Unary
 from msops._loops.ir.ranges import Ranges, loop_range
 from msops._loops.ir.walk import (
     bodies,
@@ -37,7 +37,26 @@ def simplify(kernel: Kernel) -> Kernel:
 
 def simplified_body(body: tuple[Stmt, ...], ranges: Ranges) -> tuple[Stmt, ...]:
     """Returns statements simplified, from the ranges of the loops around them."""
-    return tuple(part for stmt in body for part in _statement(stmt, ranges))
+    parts = [part for stmt in body for part in _statement(stmt, ranges)]
+    before = (None, *parts)
+    return tuple(
+        part for last, part in zip(before, parts, strict=False) if not _repeats(part, last)
+    )
+
+
+def _repeats(stmt: Stmt, last: Stmt | None) -> bool:
+    """Returns whether a statement takes the larger or smaller of one value twice.
+
+    Windows begin with their first element, and then go over all.
+    """
+    match last, stmt:
+        case (
+            Store(name, at, first),
+            Store(value=Binary("min" | "max", Load(buffer, indices), value)) as store,
+        ):
+            is_update = (name, at) == (buffer, indices) == (store.buffer, store.indices)
+            return is_update and value == first and not is_loaded(name, (last,))
+    return False
 
 
 def _statement(stmt: Stmt, ranges: Ranges) -> tuple[Stmt, ...]:
