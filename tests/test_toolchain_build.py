@@ -729,7 +729,7 @@ def test_a_compiler_that_does_not_run_is_an_error(
 def test_generated_code_is_built_by_a_compiler_that_refuses_flags_of_gcc(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    flags = "-fno-thread-jumps|-fno-split-loops|-fno-loop-unroll-and-jam"
+    flags = "-fno-tree-bit-ccp|-fno-split-loops|-fno-schedule-insns2"
     body = f"""
     for word in "$@"; do
       case $word in
