@@ -185,7 +185,7 @@ def choose_for_gpu(steps: tuple[Step, ...], gridded: Kernel) -> Choice:
       steps: the array operations.
       gridded: the loops as they are printed as CUDA C.
     """
-    staying = next(loops_in(steps), None)
+    staying = next(iter(loops_in(steps)), None)
     if staying is None:
         return Choice("xla", "XLA operations, as every loop is parallel or a known reduction")
     alone = loop_of_one_thread(gridded)

@@ -146,7 +146,7 @@ class Stages:
     @property
     def loops_in_order(self) -> int:
         """How many loops among the array operations run in an order."""
-        return sum(1 for _ in loops_in(self.steps))
+        return len(loops_in(self.steps))
 
     @functools.cached_property
     def function(self) -> Callable[..., Sequence[Any]]:

@@ -31,8 +31,8 @@ def accumulate(step: Accumulate, env: Environment) -> Value:
         iterations = step.nest.iterations
         sums = with_signs(Value(sums, axes), partial(_keys, step), iterations, env).array
     initial = lax.broadcast_in_dim(first, array.shape, _others(array.ndim, position))
-    op = f"{step.keeps} {step.op}".lstrip()
-    return Value(operations.binary(op, str(array.dtype))(initial, sums), axes)
+    combine = operations.binary(step.stored_op, str(array.dtype))
+    return Value(combine(initial, sums), axes)
 
 
 def _keys(step: Accumulate, env: Environment) -> Value:

@@ -131,9 +131,9 @@ def _unroll(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
         return ()
     values = range(axis.begin, axis.end)
     copies = [_raise_body(_at(loop, value, scope), scope) for value in values]
-    inner = list(loops_in(_keep_loop(loop, axis, scope)))[1:]
+    inner = loops_in(_keep_loop(loop, axis, scope))[1:]
     are_fixed = all(step.axis is not None and not step.is_hull for step in inner)
-    if inner and are_fixed and all(len(list(loops_in(copy))) >= len(inner) for copy in copies):
+    if inner and are_fixed and all(len(loops_in(copy)) >= len(inner) for copy in copies):
         # Loops in order stay that: copies of them take as long to run, and longer to compile.
         return ()
     return tuple(step for steps in copies for step in steps)

@@ -19,8 +19,20 @@ class Map:
     nest: Nest
 
 
+class Combining:
+    """Anything that combines elements with others."""
+
+    op: str
+    keeps: str
+
+    @property
+    def stored_op(self) -> str:
+        """What combines a result with the old elements."""
+        return f"{self.keeps} {self.op}".lstrip()
+
+
 @dataclass(frozen=True)
-class Reduce:
+class Reduce(Combining):
     """Combines elements with the reduction over some axes of a value.
 
     Attributes:
@@ -36,11 +48,6 @@ class Reduce:
     value: Expr
     over: tuple[str, ...]
     keeps: str = ""
-
-    @property
-    def stored_op(self) -> str:
-        """What combines the result with the old elements."""
-        return f"{self.keeps} {self.op}".lstrip()
 
 
 @dataclass(frozen=True)
@@ -83,7 +90,7 @@ class Convolve(Product):
 
 
 @dataclass(frozen=True)
-class Pool:
+class Pool(Combining):
     """Combines elements with a reduction over sliding windows.
 
     Attributes:
@@ -102,11 +109,6 @@ class Pool:
     over: tuple[str, ...]
     keeps: str
 
-    @property
-    def stored_op(self) -> str:
-        """What combines the result with the old elements."""
-        return f"{self.keeps} {self.op}".lstrip()
-
 
 @dataclass(frozen=True)
 class Scan:
@@ -124,7 +126,7 @@ class Scan:
 
 
 @dataclass(frozen=True)
-class Accumulate(Scan):
+class Accumulate(Scan, Combining):
     """A scan of partial results: h = op(h one before, value), op "add", "mul", "min" or "max".
 
     Attributes:
@@ -193,48 +195,42 @@ VectorStep: TypeAlias = Map | Reduce | Contract | Convolve | Pool | Accumulate |
 Step: TypeAlias = VectorStep | Loop | Branch | Clear
 
 
-def loops_in(steps: Sequence[Step]) -> Iterator[Loop]:
-    """Yields the loops that run in order among steps, the outer ones first."""
+def steps_in(steps: Sequence[Step]) -> Iterator[Step]:
+    """Yields steps and those inside of them, the outer ones first."""
     for step in steps:
+        yield step
         match step:
             case Loop(body=body):
-                yield step
-                yield from loops_in(body)
+                yield from steps_in(body)
             case Branch(then=then, otherwise=otherwise):
-                yield from loops_in((*then, *otherwise))
+                yield from steps_in((*then, *otherwise))
+
+
+def loops_in(steps: Sequence[Step]) -> list[Loop]:
+    """Returns the loops that run in order among steps, the outer ones first."""
+    return [step for step in steps_in(steps) if isinstance(step, Loop)]
 
 
 def first_in_order(steps: Sequence[Step]) -> str:
     """Returns the variable of the first loop that runs in an order; empty if none does."""
-    for step in steps:
+    for step in steps_in(steps):
         match step:
             case Loop(loop=loop):
                 return loop.var
             case Accumulate(axis=axis) | Recur(axis=axis):
                 return axis
-            case Branch(then=then, otherwise=otherwise):
-                if found := first_in_order((*then, *otherwise)):
-                    return found
     return ""
 
 
 def keep_extremes(steps: Sequence[Step]) -> bool:
     """Returns whether steps reduce floats to the greatest or least one."""
-    for step in steps:
-        match step:
-            case Loop(body=body):
-                found = keep_extremes(body)
-            case Branch(then=then, otherwise=otherwise):
-                found = keep_extremes((*then, *otherwise))
-            case Reduce(op="min" | "max", value=value, over=over):
-                found = bool(over) and is_float(value.dtype)
-            case Pool(op="min" | "max", value=value):
-                found = is_float(value.dtype)
-            case _:
-                found = False
-        if found:
-            return True
-    return False
+    return any(
+        isinstance(step, Reduce | Pool)
+        and step.op in ("min", "max")
+        and bool(step.over)
+        and is_float(step.value.dtype)
+        for step in steps_in(steps)
+    )
 
 
 def written(steps: tuple[Step, ...]) -> frozenset[str]:
