@@ -50,9 +50,9 @@ from msops._loops.frontends.tvm import lower as lower_tvm
 from msops._loops.frontends.tvm import specialise as specialise_tvm
 from msops._loops.gradient import recording
 from msops._loops.gradient.ascend import ascend
+from msops._loops.gradient.explicit_indices import make_indices_explicit
 from msops._loops.gradient.extremes import share_extremes
 from msops._loops.gradient.gather_windows import gather_windows
-from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
 from msops._loops.gradient.operands import compute_operands_once
 from msops._loops.gradient.reverse import reverse
 from msops._loops.gradient.rules import RULES as GRADIENT_RULES
@@ -110,6 +110,7 @@ from msops._loops.passes.forward_locals import (
     forward_locals,
     forward_terms,
 )
+from msops._loops.passes.keep_decisions import keep_decisions
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.nest_flat_loops import nest_flat_loops
 from msops._loops.passes.privatise import privatise
@@ -185,7 +186,6 @@ from msops._loops.to_jax.passes.drop_starts import drop_starts
 from msops._loops.to_jax.passes.expand_carried import expand_carried
 from msops._loops.to_jax.passes.expand_locals import expand_locals
 from msops._loops.to_jax.passes.graph import components
-from msops._loops.to_jax.passes.materialise_guards import materialise_guards
 from msops._loops.to_jax.printing import build
 from msops._loops.to_jax.raising.describe import describe, steps_text
 from msops._loops.to_jax.raising.patterns import raise_kernel
@@ -328,7 +328,6 @@ __all__ = [
     "mark_grids",
     "mark_loops",
     "mark_vectors",
-    "materialise_guards",
     "merge_branches",
     "nest_flat_loops",
     "nested_ranges",

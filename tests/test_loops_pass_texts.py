@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import textwrap
 from collections.abc import Callable
 
@@ -25,7 +26,6 @@ from loop_ir import (
     kernel_text,
     make_indices_explicit,
     mark_loops,
-    materialise_guards,
     parse_kernel,
     privatise,
     reverse,
@@ -597,9 +597,9 @@ def test_a_local_that_would_be_too_large_is_shared(monkeypatch: pytest.MonkeyPat
         """)
 
 
-def test_materialise_guards() -> None:
+def test_conditions_that_a_body_changes_are_kept() -> None:
     got = changed(
-        materialise_guards,
+        keep_decisions,
         """
         serial i in 0 .. 8 {
           if (out[i, 0] > 0.0:float32) {
@@ -618,9 +618,9 @@ def test_materialise_guards() -> None:
           if (out[i, 0] > 0.0:float32) {
             out[i, 0] = 1.0:float32
           }
-          local guard: bool[] {
-            guard[] = out[i, 1] > 0.0:float32
-            if (guard[]) {
+          local kept: bool[] {
+            kept[] = out[i, 1] > 0.0:float32
+            if (kept[]) {
               out[i, 1] = 1.0:float32
               out[i, 2] = 2.0:float32
             }
@@ -629,9 +629,9 @@ def test_materialise_guards() -> None:
         """)
 
 
-def test_bounds_that_the_loop_changes_are_held() -> None:
+def test_bounds_that_the_loop_changes_are_kept() -> None:
     got = changed(
-        materialise_guards,
+        keep_decisions,
         """
         serial i in m[0] .. m[1] {
           m[0] = m[0] + 1
@@ -642,11 +642,11 @@ def test_bounds_that_the_loop_changes_are_held() -> None:
     assert got == text("""
         buffer out: float32[8, 8]
         buffer m: int32[2]
-        local i_end: int32[] {
-          i_end[] = m[1]
-          local i_begin: int32[] {
-            i_begin[] = m[0]
-            serial i in i_begin[] .. i_end[] {
+        local kept: int32[] {
+          kept[] = m[0]
+          local kept_1: int32[] {
+            kept_1[] = m[1]
+            serial i in kept[] .. kept_1[] {
               m[0] = m[0] + 1
             }
           }
@@ -992,9 +992,9 @@ def test_make_indices_explicit() -> None:
         """)
 
 
-def test_keep_decisions() -> None:
+def test_all_decisions_are_kept_for_going_backwards() -> None:
     got = changed(
-        keep_decisions,
+        functools.partial(keep_decisions, backwards=True),
         """
         serial i in 0 .. n[0] {
           if (out[0, 0] < a[0, i]) {

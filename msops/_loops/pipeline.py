@@ -24,9 +24,9 @@ from msops._loops.analysis.findings import LoopFinding
 from msops._loops.analysis.kinds import Kinds, find_kinds
 from msops._loops.analysis.unwritten import find_overwritten, find_unwritten
 from msops._loops.gradient.ascend import ascend
+from msops._loops.gradient.explicit_indices import make_indices_explicit
 from msops._loops.gradient.extremes import share_extremes
 from msops._loops.gradient.gather_windows import gather_windows
-from msops._loops.gradient.normalise import keep_decisions, make_indices_explicit
 from msops._loops.gradient.operands import compute_operands_once
 from msops._loops.gradient.reverse import reverse
 from msops._loops.gradient.starts import store_first_terms
@@ -35,9 +35,8 @@ from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import accesses_in, buffers_of, statements
 from msops._loops.passes.batching import batched
-from msops._loops.passes.forward_locals import (
-    forward_locals,
-)
+from msops._loops.passes.forward_locals import forward_locals
+from msops._loops.passes.keep_decisions import keep_decisions
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.plain_indices import make_indices_plain
 from msops._loops.passes.privatise import privatise
@@ -59,7 +58,6 @@ from msops._loops.to_jax.passes.distribute import distribute
 from msops._loops.to_jax.passes.drop_starts import drop_starts
 from msops._loops.to_jax.passes.expand_carried import expand_carried
 from msops._loops.to_jax.passes.expand_locals import expand_locals
-from msops._loops.to_jax.passes.materialise_guards import materialise_guards
 from msops._loops.to_jax.raising.describe import steps_text
 from msops._loops.to_jax.raising.patterns import raise_kernel
 from msops._loops.to_jax.raising.steps import Step
@@ -80,7 +78,7 @@ PASSES_TO_JAX: Passes = (
     ("count windows", count_windows),
     ("forward locals", forward_locals),
     ("rewrite conditional reductions", rewrite_conditional_reductions),
-    ("materialise guards", materialise_guards),
+    ("keep decisions", keep_decisions),
     ("expand locals", expand_locals),
     ("distribute", distribute),
     ("simplify nests", simplify),
@@ -139,7 +137,7 @@ def passes_to_gradient(wanted: tuple[bool, ...] | None) -> Passes:
         ("share extremes", share_extremes),
         ("compute operands once", compute_operands_once),
         ("make indices explicit", make_indices_explicit),
-        ("keep decisions", keep_decisions),
+        ("keep decisions", partial(keep_decisions, backwards=True)),
         ("reverse", partial(reverse, wanted=wanted)),
         ("store first terms", store_first_terms),
         ("mark reversed loops", mark_loops),

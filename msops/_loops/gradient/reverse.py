@@ -33,7 +33,7 @@ def reverse(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> Kernel:
     """Returns the kernel that computes the gradients of a kernel.
 
     Args:
-      kernel: a kernel after the passes of normalise.py.
+      kernel: a kernel after explicit_indices.py and `keep_decisions`.
       wanted: for each parameter, whether its gradient is; None wants all. Parameters that are not
         floats have none.
 

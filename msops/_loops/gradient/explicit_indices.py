@@ -1,9 +1,7 @@
-"""Brings a kernel into the form that can be reversed.
+"""No index is out of range any more, as reversing a kernel wants it.
 
-1. No index is out of range: a load that may be is given the index it is clamped to, a store that
-   may be is put under the condition that it is not.
-2. What decides where a statement goes still has its value after the statement: a condition, loop
-   bound or index of a store that reads what the statement writes is kept in a local.
+A load that may be is given the index it is clamped to, a store that may be is put under the
+condition that it is not.
 """
 
 from __future__ import annotations
@@ -14,16 +12,13 @@ from collections.abc import Set
 from msops._loops.analysis.bounds import check_bounds
 from msops._loops.ir.algebra import both
 from msops._loops.ir.building import binary
-from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Buffer, Const, Expr, For, If, Kernel, Load, Local, Stmt, Store
+from msops._loops.ir.nodes import Const, Expr, For, If, Kernel, Load, Stmt, Store
 from msops._loops.ir.ranges import dtype_range
 from msops._loops.ir.walk import (
     buffers_of,
-    loads,
     map_expressions,
     map_operands,
     rewrite_statements,
-    stored_in,
     with_body,
 )
 
@@ -89,33 +84,3 @@ def _clamped(index: Expr, size: int) -> Expr:
     if high > last:
         index = binary("min", index, Const(last, index.dtype))
     return binary("max", index, Const(0, index.dtype)) if low < 0 else index
-
-
-def keep_decisions(kernel: Kernel) -> Kernel:
-    """Returns the kernel with what decides over a statement untouched by the statement."""
-    names = Names(kernel)
-
-    def kept(stmt: Store | For | If) -> tuple[Stmt, ...]:
-        written = stored_in((stmt,))
-        values: list[tuple[Buffer, Expr]] = []
-
-        def keep(expr: Expr) -> Expr:
-            if not any(load.buffer in written for load in loads(expr)):
-                return expr
-            scalar = Buffer(names.fresh("kept"), (), expr.dtype)
-            values.append((scalar, expr))
-            return Load(scalar.name, (), scalar.dtype)
-
-        match stmt:
-            case Store(indices=indices):
-                stmt = dataclasses.replace(stmt, indices=tuple(map(keep, indices)))
-            case For(begin=begin, end=end):
-                stmt = dataclasses.replace(stmt, begin=keep(begin), end=keep(end))
-            case If(condition=condition):
-                stmt = dataclasses.replace(stmt, condition=keep(condition))
-        whole: Stmt = stmt
-        for scalar, expr in reversed(values):
-            whole = Local(scalar, (Store(scalar.name, (), expr), whole))
-        return (whole,)
-
-    return with_body(kernel, rewrite_statements(kernel.body, kept, Store, For, If))
