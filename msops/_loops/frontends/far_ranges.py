@@ -13,10 +13,10 @@ import functools
 from collections.abc import Callable
 
 from msops._loops.frontends.bounds import as_bound
+from msops._loops.ir.building import binary
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
-    BinaryOp,
     Buffer,
     Cast,
     Const,
@@ -30,7 +30,6 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.operators import result_dtype
 from msops._loops.ir.ranges import Ranges, dtype_range, range_of
 from msops._loops.ir.walk import guarded_loads, own_expressions
 
@@ -49,9 +48,9 @@ def fits(bounds: tuple[Expr, ...], ranges: Ranges) -> Expr:
         if high < least or low > greatest:
             return Const(False, "bool")
         if low < least:
-            conditions.append(_binary("ge", bound, Const(least, bound.dtype)))
+            conditions.append(binary("ge", bound, Const(least, bound.dtype)))
         if high > greatest:
-            conditions.append(_binary("le", bound, Const(greatest, bound.dtype)))
+            conditions.append(binary("le", bound, Const(greatest, bound.dtype)))
     if not conditions:
         return Const(True, "bool")
     return functools.reduce(lambda one, other: Binary("land", one, other, "bool"), conditions)
@@ -118,29 +117,29 @@ def _count(begin: Expr, end: Expr, step: int) -> Expr:
     """Returns the number of values of a range, in 64 bits."""
     first, last = (begin, end) if step > 0 else (end, begin)
     one, zero = Const(1, _COUNT), Const(0, _COUNT)
-    distance = _binary("sub", wide(last, _COUNT), wide(first, _COUNT))  # wraps to what is right
-    steps = _binary("floordiv", _binary("sub", distance, one), Const(abs(step), _COUNT))
-    return Select(_is_less(first, last), _binary("add", steps, one), zero, _COUNT)
+    distance = binary("sub", wide(last, _COUNT), wide(first, _COUNT))  # wraps to what is right
+    steps = binary("floordiv", binary("sub", distance, one), Const(abs(step), _COUNT))
+    return Select(_is_less(first, last), binary("add", steps, one), zero, _COUNT)
 
 
 def _parts(count: Expr) -> Expr:
     """Returns how many loops a number of iterations takes; the last one may be empty."""
-    whole = _binary("floordiv", count, Const(_PART, _COUNT))
-    return as_bound(_binary("add", whole, Const(1, _COUNT)))
+    whole = binary("floordiv", count, Const(_PART, _COUNT))
+    return as_bound(binary("add", whole, Const(1, _COUNT)))
 
 
 def _left(count: Expr, part: Var) -> Expr:
     """Returns how many iterations the loop of a number makes."""
-    done = _binary("mul", Cast(part, _COUNT), Const(_PART, _COUNT))
-    return as_bound(_binary("min", _binary("sub", count, done), Const(_PART, _COUNT)))
+    done = binary("mul", Cast(part, _COUNT), Const(_PART, _COUNT))
+    return as_bound(binary("min", binary("sub", count, done), Const(_PART, _COUNT)))
 
 
 def _value(start: Expr, step: int, part: Var, place: Var) -> Expr:
     """Returns the value of a range at a place of one of its loops."""
     dtype = start.dtype
-    before = _binary("mul", Cast(part, dtype), Const(_PART, dtype))
-    steps = _binary("mul", _binary("add", before, Cast(place, dtype)), Const(abs(step), dtype))
-    return _binary("add" if step > 0 else "sub", start, steps)
+    before = binary("mul", Cast(part, dtype), Const(_PART, dtype))
+    steps = binary("mul", binary("add", before, Cast(place, dtype)), Const(abs(step), dtype))
+    return binary("add" if step > 0 else "sub", start, steps)
 
 
 def wide(value: Expr, dtype: str) -> Expr:
@@ -154,16 +153,12 @@ def wide(value: Expr, dtype: str) -> Expr:
 def _is_less(one: Expr, other: Expr) -> Expr:
     """Returns whether an integer is below one that may be of another signedness."""
     if "uint64" not in (one.dtype, other.dtype):
-        return _binary("lt", wide(one, "int64"), wide(other, "int64"))
-    less = _binary("lt", wide(one, _COUNT), wide(other, _COUNT))
+        return binary("lt", wide(one, "int64"), wide(other, "int64"))
+    less = binary("lt", wide(one, _COUNT), wide(other, _COUNT))
     if one.dtype != "uint64":
-        is_negative = _binary("lt", wide(one, "int64"), Const(0, "int64"))
+        is_negative = binary("lt", wide(one, "int64"), Const(0, "int64"))
         return Binary("lor", is_negative, less, "bool")
     if other.dtype != "uint64":
-        is_positive = _binary("ge", wide(other, "int64"), Const(0, "int64"))
+        is_positive = binary("ge", wide(other, "int64"), Const(0, "int64"))
         return Binary("land", is_positive, less, "bool")
     return less
-
-
-def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
-    return Binary(op, left, right, result_dtype(op, left.dtype))

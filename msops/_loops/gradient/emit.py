@@ -18,7 +18,7 @@ from msops._loops.ir.algebra import add, both, number
 from msops._loops.ir.elements import exists
 from msops._loops.ir.nodes import Buffer, Expr, If, Load, Local, Select, Stmt, Store
 from msops._loops.ir.ranges import Ranges
-from msops._loops.ir.walk import loads, map_bodies, map_expressions, rewrite
+from msops._loops.ir.walk import loads, replaced
 from msops._loops.passes.extremes import is_element
 
 
@@ -108,10 +108,5 @@ def _read_first(
 ) -> tuple[Stmt, ...]:
     """Returns the statements with the adjoint that they spend read into a scalar before them."""
     scalar = Buffer(fresh("w"), (), seed.dtype)
-    load = Load(scalar.name, (), seed.dtype)
-
-    def change(stmt: Stmt) -> Stmt:
-        inner = map_bodies(stmt, lambda body: tuple(map(change, body)))
-        return map_expressions(inner, lambda e: rewrite(e, lambda p: load if p == seed else p))
-
-    return (Local(scalar, (Store(scalar.name, (), seed), *map(change, stmts))),)
+    spent = replaced(stmts, seed, Load(scalar.name, (), seed.dtype))
+    return (Local(scalar, (Store(scalar.name, (), seed), *spent)),)

@@ -22,7 +22,6 @@ import math
 from collections.abc import Iterator, Set
 from typing import TypeAlias
 
-from msops._loops.analysis.costs import arithmetic
 from msops._loops.analysis.updates import update_of
 from msops._loops.gradient.activity import active_buffers
 from msops._loops.ir.algebra import cast, number
@@ -52,21 +51,20 @@ from msops._loops.ir.walk import (
     accesses_in,
     declared_in,
     expressions,
+    index_variables,
     loads,
     map_bodies,
     own_expressions,
     rewrite_loops,
     statements,
     stored_in,
-    variables,
     with_parts,
     within_locals,
 )
+from msops._loops.passes.forward_locals import is_quick
 
 _COUNTING = ("float32", "float64")
 """Dtypes that hold the number of ties."""
-_MOST_OPERATIONS = 4
-"""Operations of an element, which is computed three times."""
 
 
 def share_extremes(kernel: Kernel) -> Kernel:
@@ -86,9 +84,9 @@ def share_extremes(kernel: Kernel) -> Kernel:
         if last.value.dtype not in _COUNTING:
             return None
         update = update_of(last)
-        if update is None or update.op not in ("min", "max") or not _is_quick(update.term):
+        if update is None or update.op not in ("min", "max") or not is_quick(update.term):
             return None
-        placing = {name for index in last.indices for name in variables(index)}
+        placing = index_variables(last)
         around = scope.loops[scope.depths.get(last.buffer, 0) :]
         if not placing.isdisjoint(part.var for part in loops):
             return None
@@ -206,11 +204,6 @@ def _is_smooth(part: Expr) -> bool:
         case Cast(operand=operand, dtype=dtype):
             return is_float(dtype) and is_float(operand.dtype)
     return not isinstance(part, Within)
-
-
-def _is_quick(element: Expr) -> bool:
-    is_call = any(isinstance(part, FunctionCall) for part in expressions(element))
-    return not is_call and arithmetic(element) <= _MOST_OPERATIONS
 
 
 def _shared(

@@ -26,6 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msops._loops.analysis.boxes import Span
 from msops._loops.analysis.costs import CACHE_BYTES, fixed_span
+from msops._loops.ir.algebra import sub
 from msops._loops.ir.building import integer
 from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names, over_box, unique_names
@@ -57,7 +58,6 @@ from msops._loops.ir.walk import (
     variables,
     with_parts,
 )
-from msops._loops.to_c.facts.blocks import index
 
 _FEWEST_READS = 4
 """How often an element of such an array is read."""
@@ -177,7 +177,9 @@ class _Nest:
         if key not in self.operands:
             self.operands[key] = self._operand(expr, axes, spans)
         operand = self.operands[key]
-        at = tuple(_from(begin, Var(var)) for var, begin in zip(axes, operand.begins, strict=True))
+        at = tuple(
+            sub(Var(var), integer(begin)) for var, begin in zip(axes, operand.begins, strict=True)
+        )
         return Load(operand.buffer.name, at, expr.dtype)
 
     def _operand(self, expr: Expr, axes: Sequence[str], spans: Mapping[str, Span]) -> _Operand:
@@ -187,7 +189,7 @@ class _Nest:
         buffer = Buffer(self._names.fresh("operand"), shape, expr.dtype)
 
         def element(own: tuple[Var, ...]) -> Stmt:
-            at = tuple(_from(begin, var) for begin, var in zip(begins, own, strict=True))
+            at = tuple(sub(var, integer(begin)) for begin, var in zip(begins, own, strict=True))
             return Store(buffer.name, at, substitute(expr, dict(zip(axes, own, strict=True))))
 
         return _Operand(buffer, begins, over_box(box, axes, self._names.fresh, element))
@@ -199,7 +201,3 @@ def _in_order(read: Sequence[Load]) -> Iterator[str]:
     for load in sorted(read, key=lambda load: -len(load.indices)):
         found |= dict.fromkeys(var for at in load.indices for var in sorted(variables(at)))
     yield from found
-
-
-def _from(begin: int, var: Var) -> Expr:
-    return index("sub", var, integer(begin)) if begin else var

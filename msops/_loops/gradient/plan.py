@@ -34,12 +34,11 @@ from msops._loops.gradient.relations import (
     Role,
     Use,
     derivative_reads,
-    reads,
     relations,
 )
 from msops._loops.gradient.tree import Node, Tree
 from msops._loops.ir.nodes import For, If, Local
-from msops._loops.ir.walk import loads
+from msops._loops.ir.walk import loads, read_by
 
 
 @dataclass
@@ -131,7 +130,7 @@ class _Planner:
 
     def __post_init__(self) -> None:
         self.declared = self.tree.locals()
-        self.reads = {node: reads(node.stmt) for node in self.tree.nodes()}
+        self.reads = {node: read_by(node.stmt) for node in self.tree.nodes()}
         self.plan.by_result = self.by_result
         for node, derivative in self.plan.chosen(self.derivatives).items():
             is_alone = derivative.result is None and self.derivatives[node].result is not None

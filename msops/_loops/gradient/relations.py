@@ -22,11 +22,9 @@ from msops._loops.ir.algebra import both
 from msops._loops.ir.building import element_of
 from msops._loops.ir.nodes import Buffer, Expr, If, Kernel, Load, Stmt, Store
 from msops._loops.ir.walk import (
-    accesses_in,
-    loads,
     loads_in,
     map_bodies,
-    own_expressions,
+    read_by,
     statements,
     with_body,
 )
@@ -95,16 +93,6 @@ def relations(tree: Tree, derivatives: Mapping[Node, Derivative]) -> Relations:
             # Each load of a use has to be hidden.
             found.hidden[use, second[0]] = between & found.hidden.get((use, second[0]), between)
     return found
-
-
-def reads(stmt: Stmt) -> set[str]:
-    """Returns the buffers that a statement reads itself."""
-    return {load.buffer for expr in own_expressions(stmt) for load in loads(expr)}
-
-
-def touched(body: tuple[Stmt, ...]) -> set[str]:
-    """Returns the buffers that statements read or write."""
-    return {access.buffer for access in accesses_in(body)}
 
 
 def derivative_reads(derivative: Derivative) -> set[str]:
@@ -217,6 +205,6 @@ def _meetings(joint: Kernel, primal: set[str]) -> Iterator[_Meeting]:
 def _touches(kernel: Kernel) -> Iterator[tuple[int, str, bool]]:
     """Yields the number of the statement of each access, its buffer, and whether it writes."""
     for order, stmt in enumerate(statements(kernel.body)):
-        yield from ((order, name, False) for name in reads(stmt))
+        yield from ((order, name, False) for name in read_by(stmt))
         if isinstance(stmt, Store):
             yield order, stmt.buffer, True

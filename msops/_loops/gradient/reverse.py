@@ -16,14 +16,14 @@ from msops._loops.gradient.activity import active_buffers
 from msops._loops.gradient.boundary import make_boundary
 from msops._loops.gradient.contributions import contributions, operation
 from msops._loops.gradient.plan import make_plan
-from msops._loops.gradient.relations import Derivative, reads, touched
+from msops._loops.gradient.relations import Derivative
 from msops._loops.gradient.rules import BY_RESULT
 from msops._loops.gradient.sweeps import Sweeps, make_tapes
 from msops._loops.gradient.tree import Node, Tree, tree_of
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, Kernel, Load
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import loads
+from msops._loops.ir.walk import loads, read_by, touched_in
 from msops.errors import ArgumentValueError
 
 _RESULT = "<result>"
@@ -74,7 +74,7 @@ def reverse(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> Kernel:
         *boundary.top_adjoints(tree),
         *boundary.gradients,
     )
-    used = touched(body) | set(results)
+    used = touched_in(body) | set(results)
     buffers = {buffer.name: buffer for buffer in top if buffer.name in used}
     for parameter in parameters:
         buffers.pop(parameter.name, None)
@@ -97,7 +97,7 @@ def _dtypes(buffers: Sequence[Buffer]) -> str:
 
 def _derivatives(tree: Tree, adjoints: Mapping[str, Buffer]) -> dict[Node, Derivative]:
     """Returns what the reversal of each active store computes."""
-    read = set().union(*(reads(node.stmt) for node in tree.nodes()))
+    read = set().union(*(read_by(node.stmt) for node in tree.nodes()))
     written = {node.store.buffer for node in tree.stores()}
     found: dict[Node, Derivative] = {}
     for node in tree.stores():

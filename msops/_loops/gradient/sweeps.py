@@ -12,14 +12,14 @@ from msops._loops.gradient.contributions import widened
 from msops._loops.gradient.emit import reversal
 from msops._loops.gradient.plan import Plan
 from msops._loops.gradient.recording import Saved, homes_around
-from msops._loops.gradient.relations import Derivative, rebuilt, touched
+from msops._loops.gradient.relations import Derivative, rebuilt
 from msops._loops.gradient.tapes import Tape, in_order_of_memory, tape_for
 from msops._loops.gradient.tree import Body, Node, Tree
 from msops._loops.ir.building import element_of
 from msops._loops.ir.mirror import mirror
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import nested_ranges
-from msops._loops.ir.walk import buffers_of, rewrite_all, within_locals
+from msops._loops.ir.walk import buffers_of, replaced, touched_in, within_locals
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Sweeps:
             tape = self._recorded(node, node.local.name, how)
             if tape:
                 inner = [(*inner[0], self._copy_out(node.local.name, tape))]
-            elif node.local.name not in touched(inner[0]):
+            elif node.local.name not in touched_in(inner[0]):
                 yield from inner[0]
                 return
         yield rebuilt(node, *inner)
@@ -149,11 +149,11 @@ class Sweeps:
             return (*restore, *stmts)
         result = element_of(store)
         if not restore:
-            return _replaced(stmts, derivative.result, widened(result))
+            return replaced(stmts, derivative.result, widened(result))
         # The result is read before the old value replaces it.
         scalar = Buffer(self.fresh("y"), (), result.dtype)
         kept = Load(scalar.name, (), scalar.dtype)
-        stmts = _replaced(stmts, derivative.result, widened(kept))
+        stmts = replaced(stmts, derivative.result, widened(kept))
         return (Local(scalar, (Store(scalar.name, (), result), *restore, *stmts)),)
 
     def _local(self, node: Node, inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -171,7 +171,7 @@ class Sweeps:
     def _mirrored(self, loop: For, body: tuple[Stmt, ...]) -> For:
         """Returns a loop over the same iterations from the last to the first."""
         var = self.fresh(loop.var)
-        body = _replaced(body, Var(loop.var), mirror(loop, var))
+        body = replaced(body, Var(loop.var), mirror(loop, var))
         return For(var, loop.begin, loop.end, body, location=loop.location)
 
     def _restarted(self, node: Node, loop: For, inner: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -188,7 +188,7 @@ class Sweeps:
         )
         var = self.fresh(loop.var)
         before = self._rerun(node.bodies[0], _Again(stores, (), None))
-        up_to = For(var, loop.begin, Var(loop.var), _replaced(before, Var(loop.var), Var(var)))
+        up_to = For(var, loop.begin, Var(loop.var), replaced(before, Var(loop.var), Var(var)))
         again = self._rerun(node.bodies[0], _Again(stores, homes, node))
         iteration = within_locals(self.tapes_of(node), (*again, *inner))
         return (self._mirrored(loop, (*starts, up_to, *iteration)), *starts)
@@ -225,7 +225,3 @@ def make_tapes(tree: Tree, plan: Plan, fresh: Callable[[str], str]) -> dict[Save
                 around = in_order_of_memory(around, node.loops[-1:])
             tapes[node, name] = tape_for(fresh(f"{name}_tape"), entry, around, node.loops)
     return tapes
-
-
-def _replaced(body: tuple[Stmt, ...], old: Expr, new: Expr) -> tuple[Stmt, ...]:
-    return rewrite_all(body, lambda part: new if part == old else part)

@@ -119,6 +119,11 @@ def variables(expr: Expr) -> frozenset[str]:
     return frozenset(part.name for part in expressions(expr) if isinstance(part, Var))
 
 
+def index_variables(access: Load | Store) -> set[str]:
+    """Returns the names of the loop variables in the indices of an access."""
+    return set().union(*map(variables, access.indices))
+
+
 def own_expressions(stmt: Stmt) -> tuple[Expr, ...]:
     """Returns the expressions of a statement itself, without those of its bodies."""
     match stmt:
@@ -200,6 +205,16 @@ def loads_in(body: tuple[Stmt, ...]) -> list[Load]:
 def is_loaded(buffer: str, body: tuple[Stmt, ...]) -> bool:
     """Returns whether statements load from a buffer."""
     return any(buffer in _names_in(stmt).loaded for stmt in body)
+
+
+def read_by(stmt: Stmt) -> set[str]:
+    """Returns the buffers that a statement itself loads from."""
+    return {load.buffer for expr in own_expressions(stmt) for load in loads(expr)}
+
+
+def touched_in(body: tuple[Stmt, ...]) -> set[str]:
+    """Returns the buffers that statements load from or store to."""
+    return {access.buffer for access in accesses_in(body)}
 
 
 def stored_in(body: tuple[Stmt, ...]) -> set[str]:
@@ -599,6 +614,11 @@ def map_accesses(body: tuple[Stmt, ...], change: ChangeAccess) -> tuple[Stmt, ..
 def rewrite_all(body: tuple[Stmt, ...], change: Callable[[Expr], Expr]) -> tuple[Stmt, ...]:
     """Returns the body with `change` applied to every part of every expression in it."""
     return map_all(body, lambda expr: rewrite(expr, change))
+
+
+def replaced(body: tuple[Stmt, ...], old: Expr, new: Expr) -> tuple[Stmt, ...]:
+    """Returns the body with one expression in place of another, wherever that is."""
+    return rewrite_all(body, lambda part: new if part == old else part)
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:

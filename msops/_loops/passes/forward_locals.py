@@ -69,7 +69,7 @@ def forward_terms(kernel: Kernel) -> Kernel:
     """
 
     def wants(value: Expr, reads: int) -> bool:
-        return reads <= 1 or _is_quick(value, reads)
+        return reads <= 1 or is_quick(value, reads)
 
     def loop(loop: For, _: Scope) -> tuple[Stmt, ...] | None:
         match _forwarded(loop.body, wants):
@@ -82,7 +82,7 @@ def forward_terms(kernel: Kernel) -> Kernel:
 
 def quick_values_forwarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Returns statements with locals forwarded whose values take few operations each time."""
-    return _forwarded(body, _is_quick)
+    return _forwarded(body, is_quick)
 
 
 def forward_indices(kernel: Kernel) -> Kernel:
@@ -124,12 +124,13 @@ def forward_lengths(kernel: Kernel) -> Kernel:
     }
 
     def replaced(local: Local) -> tuple[Stmt, ...]:
-        return _without(local, _is_quick) if local.buffer.name in ends else (local,)
+        return _without(local, is_quick) if local.buffer.name in ends else (local,)
 
     return with_body(kernel, rewrite_statements(kernel.body, replaced, Local)) if ends else kernel
 
 
-def _is_quick(value: Expr, reads: int) -> bool:
+def is_quick(value: Expr, reads: int = 1) -> bool:
+    """Returns whether a value takes few operations, however often it is read."""
     is_call = any(isinstance(part, FunctionCall) for part in expressions(value))
     return not is_call and arithmetic(value) * reads <= _TERM_LIMIT
 

@@ -35,8 +35,7 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import COMPARISONS
 from msops._loops.ir.walk import (
-    loads,
-    own_expressions,
+    read_by,
     rewrite,
     statements,
     stored_in,
@@ -162,16 +161,10 @@ def _is_independent(loop: For, stmt: If, written: set[str], others: Sequence[Stm
     if any(isinstance(other, Local) for other in inside):
         return False
     touched = stored_in(tuple(others))
-    read = _read(inside)
-    own = _read(statements((stmt,)))
-    bounds = _read([dataclasses.replace(loop, body=())])
+    read = set().union(*map(read_by, inside))
+    own = set().union(*map(read_by, statements((stmt,))))
+    bounds = read_by(loop)
     return not (written & (touched | read | bounds) or touched & (own | bounds))
-
-
-def _read(stmts: Iterable[Stmt]) -> set[str]:
-    """Returns the buffers that statements read, apart from those in their bodies."""
-    own = (expr for stmt in stmts for expr in own_expressions(stmt))
-    return {load.buffer for expr in own for load in loads(expr)}
 
 
 def _is_remembered(

@@ -58,8 +58,8 @@ from msops._loops.ir.walk import (
     loads,
     loads_in,
     own_expressions,
+    replaced,
     rewrite,
-    rewrite_all,
     rewrite_loops,
     statements,
     stored_in,
@@ -149,7 +149,7 @@ def _split(loop: For, step: _Step, sums: _Sums, names: Names, most: int) -> tupl
     if is_kept:
         value = kept
         before = (*before, Store(kept.buffer, kept.indices, step.value, location=loop.location))
-        again = rewrite_all(sums.after, lambda part: kept if part == step.value else part)
+        again = replaced(sums.after, step.value, kept)
         if any(load.buffer in stored_in(step.before) for load in loads_in(again)):
             return None
     maximum = Store(step.top, (), binary("max", top, value), location=loop.location)

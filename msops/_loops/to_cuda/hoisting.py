@@ -13,8 +13,8 @@ from __future__ import annotations
 
 import dataclasses
 
-from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Local, Stmt, Store, Unary
-from msops._loops.ir.walk import loads, statements, with_body
+from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Local, Stmt, Unary
+from msops._loops.ir.walk import read_by, statements, stored_in, with_body
 
 
 def hoist_locals(kernel: Kernel) -> Kernel:
@@ -70,9 +70,7 @@ def _guarded(stmt: Stmt, condition: Expr) -> Stmt:
 
 def _disturbs(stmt: If) -> bool:
     """Returns whether an if writes what its condition reads."""
-    read = {load.buffer for load in loads(stmt.condition)}
-    bodies = (*stmt.then, *stmt.otherwise)
-    return any(isinstance(s, Store) and s.buffer in read for s in statements(bodies))
+    return not read_by(stmt).isdisjoint(stored_in((stmt,)))
 
 
 def _has_parallel(body: tuple[Stmt, ...]) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from msops._loops.ir.nodes import Kernel, Stmt, Store
+from msops._loops.ir.nodes import Kernel, Stmt
 from msops._loops.ir.sizes import size_bytes
-from msops._loops.ir.walk import declared_in, loads, own_expressions, statements
+from msops._loops.ir.walk import declared_in, stored_in, touched_in
 from msops._loops.to_c.text import Unproven, Values, indented
 from msops._loops.to_c.text.names import plain_name
 from msops._loops.to_cuda.dialect import CUDA, PREAMBLE
@@ -121,16 +121,11 @@ class _SourcePrinter:
 
     def _named(self, body: tuple[Stmt, ...]) -> list[str]:
         """Returns the names of the kernel's buffers that a body uses."""
-        named: set[str] = set()
-        for stmt in statements(body):
-            named |= {load.buffer for expr in own_expressions(stmt) for load in loads(expr)}
-            if isinstance(stmt, Store):
-                named.add(stmt.buffer)
-        named -= declared_in(body)
+        named = touched_in(body) - declared_in(body)
         return [name for name in self._values.buffers if name in named]
 
     def _parameters(self, body: tuple[Stmt, ...], buffers: list[str]) -> Iterator[str]:
-        written = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
+        written = stored_in(body)
         for name in buffers:
             const = "" if name in written else "const "
             kind = self._values.storage_type(self._values.buffers[name].dtype)

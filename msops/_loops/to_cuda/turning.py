@@ -9,13 +9,13 @@ Each thread of a grid then has a sum to itself.
 
 from __future__ import annotations
 
-from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
+from msops._loops.ir.nodes import For, Kernel, Local, Stmt, Store
 from msops._loops.ir.walk import (
     Scope,
-    expressions,
     rewrite_inner_loops,
     rewrite_loops,
     statements,
+    variables,
     with_parts,
 )
 
@@ -47,9 +47,5 @@ def _may_turn(loop: For, inner: For) -> bool:
     moving = [index for store in stores for index in store.indices]
     has_local = any(isinstance(stmt, Local) for stmt in statements(inner.body))
     return not has_local and not any(
-        _mentions(expr, loop.var) for expr in (*moving, inner.begin, inner.end)
+        loop.var in variables(expr) for expr in (*moving, inner.begin, inner.end)
     )
-
-
-def _mentions(expr: Expr, var: str) -> bool:
-    return any(part == Var(var) for part in expressions(expr))

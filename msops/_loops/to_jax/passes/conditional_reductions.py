@@ -33,7 +33,7 @@ from msops._loops.ir.nodes import (
     Unary,
 )
 from msops._loops.ir.operators import REDUCIBLE
-from msops._loops.ir.walk import Scope, rewrite_loops, rewrite_statements, variables, visit
+from msops._loops.ir.walk import Scope, index_variables, rewrite_loops, rewrite_statements, visit
 from msops._loops.passes.extremes import find_extreme, is_element, reads
 from msops._loops.passes.search import split_search
 
@@ -68,7 +68,7 @@ def rewrite_conditional_reductions(kernel: Kernel) -> Kernel:
 
 def _is_reduced(store: Store, scope: Scope) -> bool:
     """Returns whether several iterations of a loop store to one element."""
-    moving = {name for index in store.indices for name in variables(index)}
+    moving = index_variables(store)
     loops = scope.loops[scope.depths.get(store.buffer, 0) :]
     return any(loop.var not in moving for loop in loops)
 

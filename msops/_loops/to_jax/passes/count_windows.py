@@ -18,12 +18,13 @@ import functools
 import math
 
 from msops._loops.ir.building import binary, integer
-from msops._loops.ir.nodes import Expr, For, If, Kernel, Load, Stmt, Store, Var
+from msops._loops.ir.nodes import Expr, For, If, Kernel, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, loop_range
 from msops._loops.ir.walk import (
     Scope,
     bodies,
     has_bounds_of_data,
+    index_variables,
     loads,
     rewrite_inner_loops,
     rewrite_loops,
@@ -128,13 +129,11 @@ def _may_multiply_matrices(loop: For) -> bool:
     """
     own = {loop.var} | variables(loop.begin) | variables(loop.end)
     for store in statements(loop.body):
-        if isinstance(store, Store) and loop.var not in _axes(store):
+        if isinstance(store, Store) and loop.var not in index_variables(store):
             factors = [load for load in loads(store.value) if load.buffer != store.buffer]
-            axes = {frozenset(_axes(factor) - own) for factor in factors if factor.indices}
+            axes = {
+                frozenset(index_variables(factor) - own) for factor in factors if factor.indices
+            }
             if len(axes) > 1:
                 return True
     return False
-
-
-def _axes(access: Load | Store) -> set[str]:
-    return {name for index in access.indices for name in variables(index)}

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.costs import fixed_span, fixed_trips
+from msops._loops.ir.algebra import sub
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
@@ -33,8 +34,8 @@ from msops._loops.ir.nodes import (
 from msops._loops.ir.ranges import Range, is_within, loop_range, nested_ranges, range_of
 from msops._loops.ir.walk import (
     Scope,
+    is_loaded,
     loads,
-    loads_in,
     rewrite_all,
     rewrite_loops,
     rewrite_statements,
@@ -75,16 +76,12 @@ def _expand(
             return None
         carried = buffers[parts.store.buffer]
         if (
-            _reads(stmt, carried.name)
+            is_loaded(carried.name, (stmt,))
             and _run_apart(loop, position)
             and _are_all_carried(loop, parts)
         ):
             return _split(loop, position, parts, carried, names)
     return None
-
-
-def _reads(stmt: Stmt, name: str) -> bool:
-    return any(load.buffer == name for load in loads_in((stmt,)))
 
 
 def _run_apart(loop: For, position: int) -> bool:
@@ -101,9 +98,7 @@ def _run_apart(loop: For, position: int) -> bool:
         if index == position:
             if any(loop.var in variables(index) for index in store.indices):
                 return False
-        elif Var(loop.var) not in store.indices or any(
-            _reads(stmt, store.buffer) for stmt in loop.body
-        ):
+        elif Var(loop.var) not in store.indices or is_loaded(store.buffer, loop.body):
             return False
     return True
 
@@ -184,8 +179,7 @@ class _Elements:
         )
 
     def _at(self, shift: int) -> Expr:
-        var = Var(self.var)
-        return binary("sub", var, integer(shift)) if shift else var
+        return sub(Var(self.var), integer(shift))
 
 
 def _moved(loop: For, stmt: Stmt, elements: _Elements, after: bool) -> For:

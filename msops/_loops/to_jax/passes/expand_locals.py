@@ -14,7 +14,8 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import sub
+from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, over_box
 from msops._loops.ir.nodes import (
     Buffer,
@@ -79,7 +80,7 @@ def _expanded(local: Local, ranges: Ranges, names: Names) -> _Expanded:
     axes = {var: limits for var, limits in ranges.items() if is_known(limits)}
     while axes and math.prod((*map(_extent, axes.values()), *buffer.shape)) > ELEMENT_LIMIT:
         del axes[next(iter(axes))]
-    prefix = tuple(_from(var, low) for var, (low, _) in axes.items())
+    prefix = tuple(sub(Var(var), integer(low)) for var, (low, _) in axes.items())
     shape = (*map(_extent, axes.values()), *buffer.shape)
     clearing = () if len(axes) == len(ranges) else (_cleared(local, prefix, names),)
     return _Expanded(dataclasses.replace(buffer, shape=shape), prefix, clearing)
@@ -101,9 +102,3 @@ def _cleared(local: Local, prefix: tuple[Expr, ...], names: Names) -> Stmt:
 def _extent(limits: Range) -> int:
     low, high = limits
     return high - low + 1
-
-
-def _from(var: str, low: int) -> Expr:
-    if low == 0:
-        return Var(var)
-    return binary("sub", Var(var), integer(low))

@@ -29,7 +29,7 @@ from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import Binary, Const, Expr, FunctionCall, Kernel, Load, Store, Var
 from msops._loops.ir.operators import QUOTIENTS, is_float
 from msops._loops.ir.sizes import itemsize, size_bytes
-from msops._loops.ir.walk import buffers_of, expressions, loads, variables
+from msops._loops.ir.walk import buffers_of, expressions, index_variables, loads, variables
 from msops._loops.to_jax.raising.nests import Nest
 from msops._loops.to_jax.raising.steps import (
     Accumulate,
@@ -411,8 +411,7 @@ class _Costs:
         slices = {load.buffer: load for load in loads(value) if self._is_slice(load, nest)}
         total = 0.0
         for load in slices.values():
-            axes = {axis for index in load.indices for axis in variables(index)}
-            elements = math.prod(nest.extents.get(axis, 1) for axis in axes)
+            elements = math.prod(nest.extents.get(axis, 1) for axis in index_variables(load))
             size = as_dtype(load.dtype).dtype.itemsize
             is_large = load.buffer in self._large
             element = SECONDS_PER_STREAMED * size if is_large else SECONDS_PER_OPERATION

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from msops._loops.ir.nodes import Load, Store
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import loads, variables
+from msops._loops.ir.walk import index_variables, loads
 from msops._loops.to_jax.raising.nests import Axis, Nest
 from msops._loops.to_jax.raising.steps import (
     Branch,
@@ -73,5 +73,4 @@ def _axes(step: VectorStep, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Axis
 
 
 def _axis_count(load: Load, nest: Nest) -> int:
-    found = {name for index in load.indices for name in variables(index)}
-    return len(found & set(nest.extents))
+    return len(index_variables(load) & set(nest.extents))

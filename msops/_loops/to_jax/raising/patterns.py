@@ -33,6 +33,7 @@ from msops._loops.ir.walk import (
     Scope,
     bodies,
     buffers_of,
+    index_variables,
     loads,
     substitute,
     variables,
@@ -178,7 +179,7 @@ def _raise_reduction(box: Nest, scope: Scope) -> tuple[Step, ...] | None:
     update = kept_extreme_of(box.store) or update_of(box.store)
     if update is None or (update.keeps and box.iterations > MOST_KEPT):
         return None
-    placed = {name for index in box.store.indices for name in variables(index)}
+    placed = index_variables(box.store)
     over = tuple(axis.var for axis in box.axes if axis.var not in placed)
     is_view = _is_view(box, placed, scope)
     if not is_view and not _can_scatter(update.op, box.store):
