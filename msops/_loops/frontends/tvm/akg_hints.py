@@ -16,49 +16,22 @@ from msops._loops.frontends.tvm.marks import as_plain_tuple, simplify
 _log = logging.getLogger("msops.loops")
 
 
-class TileTemplate(enum.Enum):
-    """Formats that tiles are made for."""
-
-    NC1HWC0 = "NC1HWC0"
-    NCHW = "NCHW"
-    DEFAULT_FORMAT = "NCHW"
-    NHWC = "NHWC"
-
-
-class TileLevel(enum.Enum):
-    """Buffers that tiles are made for."""
-
-    C1 = "C1"
-    C0 = "C0"
-
-
-class TileMode(enum.Enum):
-    """The kinds of tiles."""
-
-    AXIS = "AXIS"
-    TENSOR = "TENSOR"
-    COMMON = "COMMON"
-
-
-class TileConstraint(enum.Enum):
-    """The kinds of constraints on the size of a tile."""
-
-    MIN = "MIN"
-    MOD = "MOD"
-    MAX = "MAX"
-    FACTOR = "FACTOR"
-    CANDIDATE = "CANDIDATE"
-    FORBID_ISOLATE = "FORBID_ISOLATE"
-    SET_PRIORITY = "SET_PRIORITY"
-    SET_EXPANSION = "SET_EXPANSION"
-    SET_MEM_RATIO = "SET_MEM_RATIO"
-    SET_AXIS_INFO = "SET_AXIS_INFO"
-    THREAD_MIN = "THREAD_MIN"
-    THREAD_MAX = "THREAD_MAX"
-    THREAD_MOD = "THREAD_MOD"
-    BLOCK_MIN = "BLOCK_MIN"
-    BLOCK_MAX = "BLOCK_MAX"
-    BLOCK_MOD = "BLOCK_MOD"
+TileTemplate = enum.Enum(
+    "TileTemplate", {"NC1HWC0": "NC1HWC0", "NCHW": "NCHW", "DEFAULT_FORMAT": "NCHW", "NHWC": "NHWC"}
+)
+TileLevel, TileMode, TileConstraint = (
+    enum.Enum(name, {member: member for member in members.split()})
+    for name, members in (
+        ("TileLevel", "C1 C0"),
+        ("TileMode", "AXIS TENSOR COMMON"),
+        (
+            "TileConstraint",
+            "MIN MOD MAX FACTOR CANDIDATE FORBID_ISOLATE SET_PRIORITY SET_EXPANSION SET_MEM_RATIO "
+            "SET_AXIS_INFO THREAD_MIN THREAD_MAX THREAD_MOD BLOCK_MIN BLOCK_MAX BLOCK_MOD",
+        ),
+    )
+)
+"""Formats, buffers and kinds of tiles, and of constraints on their sizes."""
 
 
 def _hint(name: str, result: Callable[[], Any]) -> Callable[..., Any]:
