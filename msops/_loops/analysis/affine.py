@@ -13,6 +13,7 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from msops._loops.ir import scalars
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -78,9 +79,7 @@ class Affine:
         if all(low <= value <= high for value in (self.constant, *self.terms.values())):
             return self
 
-        def wrap(value: int) -> int:
-            return (value - low) % (high - low + 1) + low
-
+        wrap = scalars.cast("int64", self.dtype)
         kept = {atom: wrap(c) for atom, c in self.terms.items() if wrap(c)}
         return Affine(kept, wrap(self.constant), self.dtype, self.axes)
 

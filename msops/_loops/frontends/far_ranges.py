@@ -13,6 +13,7 @@ import functools
 from collections.abc import Callable
 
 from msops._loops.frontends.bounds import as_bound
+from msops._loops.ir import scalars
 from msops._loops.ir.building import binary
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -145,8 +146,7 @@ def _value(start: Expr, step: int, part: Var, place: Var) -> Expr:
 def wide(value: Expr, dtype: str) -> Expr:
     """Returns an integer in a dtype of 64 bits."""
     if isinstance(value, Const):
-        low, high = dtype_range(dtype)
-        return Const((int(value.value) - low) % (high - low + 1) + low, dtype)
+        return Const(scalars.cast("int64", dtype)(value.value), dtype)
     return value if value.dtype == dtype else Cast(value, dtype)
 
 

@@ -13,6 +13,7 @@ from msops._loops.frontends.hybrid.expressions import as_scalar, constant_int, s
 from msops._loops.frontends.hybrid.language import LOOP_HINTS
 from msops._loops.frontends.hybrid.translation import Translation
 from msops._loops.frontends.hybrid.values import Value, describe, literal
+from msops._loops.ir import scalars
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,
@@ -30,7 +31,6 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import INTEGERS
 from msops._loops.ir.ranges import dtype_range, is_within, range_of, unwrapped_range
-from msops._loops.ir.scalars import EXACT
 from msops._loops.ir.walk import loads
 
 Body = Callable[[], tuple[Stmt, ...]]
@@ -169,7 +169,9 @@ def _counted(
     held = Buffer(t.fresh(f"{var}_begin"), (), INDEX_DTYPE) if any(loads(begin)) else None
     start = Load(held.name, (), INDEX_DTYPE) if held else begin
     first, last = (start, end) if step > 0 else (end, start)
-    offset = _binary("mul", literal(_wrapped(abs(step))), Var(var))
+    # The size wraps as an index; so does its product with the iteration.
+    size = scalars.cast("int64", INDEX_DTYPE)(abs(step))
+    offset = _binary("mul", literal(size), Var(var))
     value = _binary("add" if step > 0 else "sub", start, offset)
     count = _count(t, first, last, abs(step))
     stepped = _loop(t, node, var, literal(0), count, kind, lambda: inside(value))
@@ -196,12 +198,6 @@ def _count(t: Translation, first: Expr, last: Expr, size: int) -> Expr:
         return as_bound(distance)
     rounded = Binary("add", distance, Const(size - 1, "int64"), "int64")
     return as_bound(Binary("floordiv", rounded, Const(size, "int64"), "int64"))
-
-
-def _wrapped(size: int) -> int:
-    """Returns a number modulo 2**32, as an index; so is its product with the iteration."""
-    least, greatest = dtype_range(INDEX_DTYPE)
-    return (size - least) % (greatest - least + 1) + least
 
 
 def _range(t: Translation, args: list[ast.expr]) -> _Span:
@@ -310,7 +306,7 @@ def target_of(node: ast.For) -> ast.Name:
 def _binary(op: BinaryOp, left: Expr, right: Expr) -> Expr:
     """Arithmetic on loop bounds, without the operations that change nothing."""
     if isinstance(left, Const) and isinstance(right, Const):
-        return literal(EXACT[op](left.value, right.value))
+        return literal(scalars.EXACT[op](left.value, right.value))
     neutral = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1}[op]
     if right == literal(neutral):
         return left

@@ -5,7 +5,6 @@ Operators are defined above this module, in arithmetic.py.
 
 from __future__ import annotations
 
-import math
 import numbers
 from typing import Any, TypeAlias
 
@@ -13,6 +12,7 @@ import numpy as np
 
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.tracing import fresh_key, type_error, value_error
+from msops._loops.ir import scalars
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Cast,
@@ -234,15 +234,9 @@ def fold_cast(value: Any, dtype: str) -> bool | int | float:
     """Returns a number as a `Const` of a dtype holds it, converted as `Cast` converts."""
     if is_float(dtype):
         return float(value)
-    if dtype == "bool":
-        return bool(value)
-    info = np.iinfo(dtype)
-    if isinstance(value, numbers.Integral):
-        span = 1 << info.bits
-        return (int(value) - int(info.min)) % span + int(info.min)
-    if math.isnan(value):
-        return 0
-    return int(max(min(value, info.max), info.min))
+    source = "int64" if isinstance(value, numbers.Integral) else "float64"
+    number: bool | int = scalars.cast(source, dtype)(value)
+    return number
 
 
 def as_expr(value: Any, like: ScalarExpr | None = None) -> ScalarExpr:
