@@ -40,8 +40,6 @@ from msops._loops.analysis.unwritten import find_overwritten, find_unwritten
 from msops._loops.choice import Costs, Form, choose_for_cpu
 from msops._loops.errors import NotRaised
 from msops._loops.frontends import LoopProgram, Spec, read_kernel
-from msops._loops.frontends.hybrid.arithmetic import COMPARISONS as HYBRID_COMPARISONS
-from msops._loops.frontends.hybrid.arithmetic import OPERATORS as HYBRID_OPERATORS
 from msops._loops.frontends.hybrid.grammar import ACCEPTED as ACCEPTED_SYNTAX
 from msops._loops.frontends.hybrid.language import INTRINSICS
 from msops._loops.frontends.source import read_source, same_code
@@ -86,7 +84,9 @@ from msops._loops.ir.operators import (
     DTYPES,
     FLOATS,
     INTEGERS,
+    SYNTAX,
     is_float,
+    python_sign,
     result_dtype,
 )
 from msops._loops.ir.ranges import nested_ranges
@@ -206,8 +206,6 @@ __all__ = [
     "FUNCTION_TYPES",
     "GCC_FLAGS",
     "GRADIENT_RULES",
-    "HYBRID_COMPARISONS",
-    "HYBRID_OPERATORS",
     "INTEGERS",
     "INTRINSICS",
     "LIBRARY",
@@ -216,6 +214,7 @@ __all__ = [
     "PASSES_TO_CUDA",
     "PASSES_TO_JAX",
     "PREAMBLE",
+    "SYNTAX",
     "TO_F16",
     "TVM_MODULES",
     "VERIFIER_RULES",
@@ -345,6 +344,7 @@ __all__ = [
     "privatise",
     "put_diagonals_in_lanes",
     "put_rows_in_lanes",
+    "python_sign",
     "raise_kernel",
     "read_kernel",
     "read_source",

@@ -13,9 +13,9 @@ from loop_ir import (
     ACCEPTED_SYNTAX,
     DTYPES,
     FUNCTIONS,
-    HYBRID_COMPARISONS,
-    HYBRID_OPERATORS,
     INTRINSICS,
+    SYNTAX,
+    python_sign,
 )
 from loop_source import define, read
 
@@ -75,7 +75,7 @@ def test_the_dtypes_that_a_function_takes() -> None:
 
 def test_the_operators_and_dtypes() -> None:
     shown = {code for row in table("Operators") for code in codes(row[0])}
-    signs = {sign for sign, _ in [*HYBRID_OPERATORS.values(), *HYBRID_COMPARISONS.values()]}
+    signs = set(map(python_sign, SYNTAX.values()))
     others = {"and", "or", "not", "x if c else y", "-x", "+x", "~x"}
     assert shown == signs | others
     assert set(codes(table("Types")[0][1])) == set(DTYPES)

@@ -14,19 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-_OPERATORS: dict[type[ast.operator | ast.cmpop], str] = {
-    ast.Add: "add",
-    ast.Sub: "sub",
-    ast.Mult: "mul",
-    ast.Div: "div",
-    ast.Pow: "pow",
-    ast.Eq: "eq",
-    ast.NotEq: "ne",
-    ast.Lt: "lt",
-    ast.LtE: "le",
-    ast.Gt: "gt",
-    ast.GtE: "ge",
-}
+from msops._loops.ir.operators import SYNTAX
 
 _Value = TypeVar("_Value")
 
@@ -64,8 +52,8 @@ def evaluate(
             case (
                 ast.BinOp(left=left, op=operator, right=right)
                 | ast.Compare(left=left, ops=[operator], comparators=[right])
-            ) if type(operator) in _OPERATORS:
-                return apply(_OPERATORS[type(operator)], value(left), value(right))
+            ) if type(operator) in SYNTAX:
+                return apply(SYNTAX[type(operator)], value(left), value(right))
             case ast.IfExp(test=test, body=then, orelse=otherwise):
                 return apply("select", value(test), value(then), value(otherwise))
             case ast.Call(func=ast.Name(id=name), args=args):

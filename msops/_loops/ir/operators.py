@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Literal
 
 from msops._loops.ir.nodes import BinaryOp
@@ -55,6 +56,20 @@ BINARY: dict[str, tuple[str, Domain]] = {
 }
 """Each `Binary` operation: its sign in the text form, and what its operands are. Operations on
 integers wrap; "number" and "integer" include bool only for eq, ne, and, or, xor."""
+
+
+SYNTAX: dict[type[ast.operator | ast.cmpop], BinaryOp] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv",
+    ast.Mod: "mod", ast.Pow: "pow", ast.BitAnd: "and", ast.BitOr: "or", ast.BitXor: "xor",
+    ast.LShift: "shl", ast.RShift: "shr", ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt",
+    ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
+}  # fmt: skip
+"""The operation of each operator and comparison of Python's syntax."""
+
+
+def python_sign(op: str) -> str:
+    """Returns how Python writes a `Binary` operation."""
+    return "**" if op == "pow" else BINARY[op][0]
 
 
 REDUCIBLE = ("add", "mul", "min", "max", "land", "lor", "and", "or", "xor")

@@ -35,34 +35,10 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import INTEGERS, is_float, result_dtype
 
-OPERATORS: dict[type[ast.operator], tuple[str, BinaryOp]] = {
-    ast.Add: ("+", "add"),
-    ast.Sub: ("-", "sub"),
-    ast.Mult: ("*", "mul"),
-    ast.Div: ("/", "div"),
-    ast.FloorDiv: ("//", "floordiv"),
-    ast.Mod: ("%", "mod"),
-    ast.Pow: ("**", "pow"),
-    ast.BitAnd: ("&", "and"),
-    ast.BitOr: ("|", "or"),
-    ast.BitXor: ("^", "xor"),
-    ast.LShift: ("<<", "shl"),
-    ast.RShift: (">>", "shr"),
-}
-COMPARISONS: dict[type[ast.cmpop], tuple[str, BinaryOp]] = {
-    ast.Eq: ("==", "eq"),
-    ast.NotEq: ("!=", "ne"),
-    ast.Lt: ("<", "lt"),
-    ast.LtE: ("<=", "le"),
-    ast.Gt: (">", "gt"),
-    ast.GtE: (">=", "ge"),
-}
 _OF_FLOATS = ("add", "sub", "mul", "pow")
 """What of a float constant and an integer is another number in Python than of two integers."""
 _MOST_BITS = 64
 """Python would go on computing with longer integers, for hours."""
-_SIGNS = dict([*OPERATORS.values(), *COMPARISONS.values()])
-_SIGN_OF = {op: sign for sign, op in _SIGNS.items()}
 
 
 def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr) -> Expr:
@@ -75,7 +51,7 @@ def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr)
       left: the first.
       right: the second.
     """
-    what = f"'{_SIGN_OF.get(op, op)}'"
+    what = f"'{operators.python_sign(op)}'"
     if isinstance(left, Const) and isinstance(right, Const):
         folded = _fold(typing, node, op, left, right)
         if folded is not None:
@@ -223,7 +199,7 @@ def _check_domain(
 ) -> None:
     """Raises if an operation is not defined on the type in which it would compute."""
     domain = operators.BINARY[op][1]
-    what = f"'{_SIGN_OF.get(op, op)}'"
+    what = f"'{operators.python_sign(op)}'"
     if op == "div" and not is_float(dtype):
         floats = " / ".join(_as_floats(typing, node))
         is_whole = all(operand.dtype != "bool" for operand in operands)

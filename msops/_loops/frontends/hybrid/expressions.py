@@ -11,7 +11,7 @@ from msops._loops.frontends.hybrid.language import CASTS, INTRINSICS
 from msops._loops.frontends.hybrid.translation import Translation
 from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, describe, literal
 from msops._loops.ir.nodes import BinaryOp, Const, Expr, Load, Select
-from msops._loops.ir.operators import is_float
+from msops._loops.ir.operators import SYNTAX, is_float
 
 _CONSTANTS = "Constants are literals, shapes, attributes, captured numbers, and arithmetic on them."
 _TABLE = f"{_CONSTANTS} To index by the variable of a loop, pass the values as an array."
@@ -36,7 +36,7 @@ def value_of(t: Translation, node: ast.expr) -> Value:
         case ast.BinOp(left=left, op=ast.Add(), right=right):
             return _sum(t, node, value_of(t, left), value_of(t, right))
         case ast.BinOp(left=left, op=operator, right=right):
-            op = arithmetic.OPERATORS[type(operator)][1]
+            op = SYNTAX[type(operator)]
             return arithmetic.binary(t.typing, node, op, scalar(t, left), scalar(t, right))
         case ast.UnaryOp():
             return _unary(t, node)
@@ -208,7 +208,7 @@ def _comparison(
     parts: list[Expr] = []
     for index, kind in enumerate(ops):
         left, right = values[index], values[index + 1]
-        op = arithmetic.COMPARISONS[type(kind)][1]
+        op = SYNTAX[type(kind)]
         if isinstance(left, str) and isinstance(right, str) and op in ("eq", "ne"):
             parts.append(Const((left == right) is (op == "eq"), "bool"))
             continue

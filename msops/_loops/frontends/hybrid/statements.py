@@ -30,7 +30,7 @@ from msops._loops.ir.nodes import (
     Store,
     Unary,
 )
-from msops._loops.ir.operators import DTYPES, is_float
+from msops._loops.ir.operators import DTYPES, SYNTAX, is_float
 from msops._loops.ir.walk import expressions, loads
 
 
@@ -203,7 +203,7 @@ def _update(t: Translation, node: ast.AugAssign) -> None:
     operand = as_scalar(t, node.value, value_of(t, node.value))
     if not is_literal(operand) and promoted(buffer.dtype, operand.dtype) == buffer.dtype:
         operand = t.typing.convert(operand, buffer.dtype)
-    op = arithmetic.OPERATORS[type(node.op)][1]
+    op = SYNTAX[type(node.op)]
     value = arithmetic.binary(t.typing, node, op, current, operand)
     stored = t.typing.stored(node.value, value, current, f"'{ast.unparse(node.target)}'")
     _store(t, node, buffer, indices, stored)
