@@ -21,7 +21,7 @@ from msops._loops.frontends.tvm.expr import (
     const,
 )
 from msops._loops.frontends.tvm.tracing import value_error
-from msops._loops.ir.nodes import Binary, BinaryOp, FunctionCall, Select
+from msops._loops.ir.nodes import Binary, BinaryOp, Select
 from msops._loops.ir.operators import INTEGERS, is_float, result_dtype
 
 
@@ -88,15 +88,6 @@ def true_divide(left: Any, right: Any) -> ScalarExpr:
             "to a float.",
         )
     return binary("div", x, y)
-
-
-def call(function: str, *args: Any) -> ScalarExpr:
-    """Returns a function of the loop IR's table, with arguments in their common dtype."""
-    exprs = [as_expr(arg) for arg in args]
-    if len(exprs) == 2:
-        exprs = list(matched(function, *args))
-    nodes = tuple(expr.node for expr in exprs)
-    return ScalarExpr(FunctionCall(function, nodes, exprs[0].dtype), union_of(exprs))
 
 
 def select(condition: Any, then: Any, otherwise: Any) -> ScalarExpr:

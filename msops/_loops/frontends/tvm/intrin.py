@@ -12,10 +12,10 @@ import numpy as np
 from msops._loops.frontends.tvm.arithmetic import (
     as_condition,
     binary,
-    call,
     matched,
     select,
     true_divide,
+    union_of,
 )
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr, cast, const
@@ -63,7 +63,7 @@ def of_two(name: str, left: Any, right: Any) -> ScalarExpr:
             f"expected floats; got {x.dtype}",
             'Cast the operands first: x.astype("float32").',
         )
-    return call(name, x, y)
+    return ScalarExpr(FunctionCall(name, (x.node, y.node), x.dtype), union_of((x, y)))
 
 
 UNARY: dict[str, Callable[[Any], ScalarExpr]] = {
@@ -94,7 +94,7 @@ def truncmod(x: Any, y: Any) -> ScalarExpr:
     """Returns the remainder of `div`, with the sign of x, as C's."""
     left, right = matched("tvm.truncmod", x, y)
     if is_float(left.dtype):
-        return call("fmod", left, right)
+        return of_two("fmod", left, right)
     return binary("truncmod", left, right)
 
 
