@@ -41,6 +41,15 @@ def _with_own_names(function: types.FunctionType, definition: ast.FunctionDef) -
     return renamed
 
 
+def assigned_names(tree: ast.AST) -> set[str]:
+    """Returns the names that a tree assigns, which Python takes as local in a function."""
+    return {
+        node.id
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
 def _names(definition: ast.FunctionDef) -> set[str]:
     return {node.id for node in ast.walk(definition) if isinstance(node, ast.Name)}
 
@@ -66,11 +75,7 @@ class _Renaming(ast.NodeTransformer):
     ):
         arguments = definition.args
         own = {argument.arg for argument in (*arguments.posonlyargs, *arguments.args)}
-        own |= {
-            node.id
-            for node in ast.walk(definition)
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-        }
+        own |= assigned_names(definition)
         self._seen = {name: value for name, value in seen.items() if name not in own}
         self._language = language
 

@@ -18,6 +18,7 @@ from typing import Any, Literal, TypeAlias
 from msops._loops.frontends.hybrid.calls import Rules, is_declaration
 from msops._loops.frontends.hybrid.statement_forms import parameter_names, returned_names
 from msops._loops.frontends.hybrid.syntax import EarlyName, OwnNames
+from msops._loops.frontends.imported_names import assigned_names
 from msops._loops.frontends.reporting import Reporter
 
 Path: TypeAlias = tuple[int, ...]
@@ -87,18 +88,9 @@ def resolve_names(
       ArgumentValueError, ArgumentTypeError: a name is not declared, is used out of its scope, or
         is not one that may be assigned or returned.
     """
-    local_names = _assigned_names(definition)
+    local_names = assigned_names(definition)
     resolver = _Resolver(rules.report, captured, rules.outside, local_names)
     return resolver.function(definition, rules.dialect)
-
-
-def _assigned_names(definition: ast.FunctionDef) -> set[str]:
-    """Returns the names Python takes as local."""
-    return {
-        node.id
-        for node in ast.walk(definition)
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
 
 
 def _assigned_scalars(body: list[ast.stmt]) -> set[str]:

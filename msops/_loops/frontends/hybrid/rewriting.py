@@ -40,7 +40,7 @@ from msops._loops.frontends.hybrid.syntax import (
     read_names,
     store,
 )
-from msops._loops.frontends.imported_names import read_with_own_names
+from msops._loops.frontends.imported_names import assigned_names, read_with_own_names
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.frontends.source import Source, unwrap
 
@@ -69,12 +69,7 @@ def rewrite(source: Source, rules: Rules) -> Rewritten:
     """Returns a kernel that passed `check_grammar` in few forms."""
     definition = source.definition
     rewriting = _Rewriting(rules, read_names(definition))
-    assigned = {
-        part.id
-        for part in ast.walk(definition)
-        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
-    }
-    own = frozenset(parameter_names(definition)) | assigned
+    own = frozenset(parameter_names(definition)) | assigned_names(definition)
     inliner = Inliner(rules.report, rewriting.fresh, rewriting.helper, own)
     statements = [inliner.own_statement(each, rules.outside) for each in definition.body]
     ends = statements[-1:] if isinstance(statements[-1], ast.Return) else []
