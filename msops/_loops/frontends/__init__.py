@@ -3,7 +3,7 @@
 A Python function is read once, when its op is made (`read_kernel`), and translated once for each
 set of shapes, dtypes and attribute values it is called with (`LoopProgram.specialise`).
 
-Modules: bounds, captured, far_ranges, history, hybrid, imported_names, program, promotion,
+Modules: captured, far_ranges, history, hybrid, imported_names, program, promotion,
 recognise, references, reporting, source, spec, tvm.
 """
 

@@ -1,4 +1,4 @@
-"""Ranges whose bounds may be beyond int32, in which loops count.
+"""Bounds of loops, which count in int32, and ranges whose bounds may be beyond that.
 
 for v in range(a[0], a[1]):     ->     if a[0] and a[1] are int32 numbers: the loop itself
     y[0] += int64(v)                   else: start = a[0]; count = a[1] - a[0], in 64 bits
@@ -12,7 +12,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 
-from msops._loops.frontends.bounds import as_bound
 from msops._loops.ir import scalars
 from msops._loops.ir.building import binary
 from msops._loops.ir.nodes import (
@@ -38,6 +37,22 @@ _COUNT = "uint64"
 """The dtype of a number of iterations, which two of int64 may be apart."""
 _PART = 1 << 30
 """How many iterations one loop makes."""
+
+
+def as_bound(value: Expr) -> Expr:
+    """Returns an integer as a bound of a loop: the nearest int32."""
+    least, greatest = dtype_range(INDEX_DTYPE)
+    if isinstance(value, Const):
+        return Const(min(max(int(value.value), least), greatest), INDEX_DTYPE)
+    dtype = value.dtype
+    if dtype == INDEX_DTYPE:
+        return value
+    low, high = range_of(value, {})
+    if low < least:
+        value = Binary("max", value, Const(least, dtype), dtype)
+    if high > greatest:
+        value = Binary("min", value, Const(greatest, dtype), dtype)
+    return Cast(value, INDEX_DTYPE)
 
 
 def fits(bounds: tuple[Expr, ...], ranges: Ranges) -> Expr:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import TypeAlias
 
 from msops._loops.frontends import far_ranges
-from msops._loops.frontends.bounds import as_bound
+from msops._loops.frontends.far_ranges import as_bound
 from msops._loops.frontends.hybrid.counting import WHILE
 from msops._loops.frontends.hybrid.expressions import as_scalar, constant_int, scalar, value_of
 from msops._loops.frontends.hybrid.language import LOOP_HINTS

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 from msops._loops.frontends import far_ranges
-from msops._loops.frontends.bounds import as_bound
+from msops._loops.frontends.far_ranges import as_bound
 from msops._loops.frontends.tvm.arithmetic import as_condition, as_index
 from msops._loops.frontends.tvm.buffer import DeclaredBuffer, Statement
 from msops._loops.frontends.tvm.dtypes import as_dtype
