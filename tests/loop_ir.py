@@ -36,9 +36,9 @@ from msops._loops.analysis.polyhedral import counts
 from msops._loops.analysis.polyhedral import library as isl
 from msops._loops.analysis.polyhedral.counts import count_operations
 from msops._loops.analysis.polyhedral.dependences import Dependence, dependences
+from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.analysis.unwritten import find_overwritten, find_unwritten
 from msops._loops.choice import Costs, Form, choose_for_cpu
-from msops._loops.errors import NotRaised
 from msops._loops.frontends import LoopProgram, Spec, read_kernel
 from msops._loops.frontends.hybrid.grammar import ACCEPTED as ACCEPTED_SYNTAX
 from msops._loops.frontends.hybrid.language import INTRINSICS
@@ -245,7 +245,6 @@ __all__ = [
     "Location",
     "Loop",
     "LoopProgram",
-    "NotRaised",
     "Pass",
     "Select",
     "Spec",
@@ -255,6 +254,7 @@ __all__ = [
     "Stmt",
     "Store",
     "TextError",
+    "TooComplex",
     "Unary",
     "Var",
     "Within",
@@ -394,7 +394,7 @@ def to_raised(kernel: Kernel) -> Kernel:
     """Returns a kernel of a front end in the raised form, which array operations are found in.
 
     Raises:
-      NotRaised: it has no such form.
+      TooComplex: nothing is known of the order of its loops.
     """
     return run_passes(kernel, (*PASSES_COMMON, *PASSES_TO_JAX))
 

@@ -17,6 +17,7 @@ from msops._loops import pipeline
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.limits import check_sizes
 from msops._loops.analysis.polyhedral.counts import count_operations
+from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.choice import (
     Choice,
     Costs,
@@ -28,7 +29,6 @@ from msops._loops.choice import (
     is_quick_as_native,
 )
 from msops._loops.diagnostics import point
-from msops._loops.errors import NotRaised
 from msops._loops.ir.nodes import For, Kernel
 from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import statements
@@ -100,22 +100,22 @@ class Stages:
 
     @functools.cached_property
     @collector_waits()
-    def _raised(self) -> tuple[Kernel, str]:
-        """The loops as they become array operations, and why not, if they stay as they are."""
+    def _raised(self) -> Kernel | None:
+        """The loops as they become array operations; None if nothing is known of their order."""
         try:
-            return pipeline.run(self.analysis.common, pipeline.PASSES_TO_JAX), ""
-        except NotRaised as error:
-            return self.analysis.kernel, error.reason
+            return pipeline.run(self.analysis.common, pipeline.PASSES_TO_JAX)
+        except TooComplex:
+            return None
 
     @property
     def raised(self) -> Kernel:
         """The loops as they become array operations; each stays a loop if that cannot be proven."""
-        return self._raised[0]
+        return self._raised or self.analysis.kernel
 
     @property
-    def obstacle(self) -> str:
-        """Why the loops cannot become array operations; empty where they can."""
-        return self._raised[1]
+    def is_too_complex(self) -> bool:
+        """Whether the loops stay as they are, as nothing is known of their dependences."""
+        return self._raised is None
 
     @functools.cached_property
     @collector_waits()
@@ -230,7 +230,7 @@ class Stages:
             and not self.checks_bounds
             and not self.loop_in_order
             and not self.is_quick
-            and not self.obstacle
+            and not self.is_too_complex
             and not self.is_order_bound
             and not self.estimates.are_sure
             and _toolchain.has_compiler(".cc")
@@ -315,8 +315,8 @@ class Specialisation:
         is_here = platform == "cpu" and not travels and _toolchain.has_compiler(".cc")
         if is_here and self.stages.loop_in_order:
             return forced("native", f"as loop {self.stages.loop_in_order} must run in order")
-        if self.stages.obstacle:
-            return forced("native", f"as {self.stages.obstacle}")
+        if self.stages.is_too_complex:
+            return forced("native", "as its dependences are too complex to analyse")
         if platform == "cuda":
             return choose_for_gpu(self.stages.steps, self.stages.gridded)
         if self.stages.is_order_bound:

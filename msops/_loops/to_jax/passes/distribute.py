@@ -22,9 +22,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from msops._loops.analysis.polyhedral.dependences import dependences
-from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.analysis.updates import kept_extreme_of
-from msops._loops.errors import NotRaised
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
@@ -53,12 +51,9 @@ def distribute(kernel: Kernel) -> Kernel:
     The kernel has no locals, and no body stores to what its conditions and bounds read.
 
     Raises:
-      NotRaised: the dependences are too complex to analyse.
+      TooComplex: isl did not finish within its limit.
     """
-    try:
-        found = dependences(kernel, finds_kept=True)
-    except TooComplex:
-        raise NotRaised("its dependences are too complex to analyse") from None
+    found = dependences(kernel, finds_kept=True)
     sites = sites_of(kernel)
     distribution = _Distribution(ranges_of(kernel), Names(kernel))
     body = distribution.nests(sites, edges_of(found, kernel, sites), ())
