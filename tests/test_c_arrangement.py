@@ -1122,47 +1122,30 @@ ESCAPING = """kernel escaping(a: float32[37], b: float32[37]) -> (c) {
 }"""
 
 
-def test_conditions_in_rows_become_choices_in_lanes() -> None:
+def test_conditions_in_rows_are_in_the_lanes() -> None:
     got = body_of(arranged_apart(put_rows_in_lanes, parse_kernel(ESCAPING)))
     lanes, left_over = got.split("parallel i in 32 .. 37 {")
-    # The condition is read before the stores change it.
-    choices = """\
-local chosen: bool[] {
-  chosen[] = z[lane] <= 9.0:float32
-  local last: float32[] {
-    last[] = z[lane]
-    z[lane] = chosen[] ? (((z[lane] * z[lane]) * a[row]) + b[row]) : z[lane]
-    steps[lane] = chosen[] ? ((steps[lane] + 1.0:float32) + last[]) : steps[lane]
+    condition = """\
+parallel lane in 0 .. 16 {
+  if (z[lane] <= 9.0:float32) {
+    local last: float32[] {
+      last[] = z[lane]
+      z[lane] = ((z[lane] * z[lane]) * a[row]) + b[row]
+      steps[lane] = (steps[lane] + 1.0:float32) + last[]
+    }
   }
 }"""
-    found = textwrap.indent(choices, " " * 14).replace("row]", "(i_block * 16) + lane]")
+    found = textwrap.indent(condition, " " * 12).replace("row]", "(i_block * 16) + lane]")
     assert found in lanes
-    assert "if (" in left_over
+    assert "if (z_1[] <= 9.0:float32) {" in left_over
 
 
-def test_nested_conditions_in_rows_choose_what_the_branches_do() -> None:
-    nested = ESCAPING.replace(
-        "steps[] = (steps[] + 1.0:float32) + last[]",
-        "if (last[] < z[]) { steps[] = (steps[] + 1.0:float32) + last[] }",
-    )
-    got = body_of(arranged_apart(put_rows_in_lanes, parse_kernel(nested)))
-    assert got.split("parallel i in 32 .. 37 {")[0].count("local chosen") == 2
-
-
-@pytest.mark.parametrize(
-    ("store", "is_chosen"),
-    [("c[i] = z[]", True), ("c[36 - i] = z[]", False), ("if (i < 36) { c[i + 1] = z[] }", False)],
-    ids=["own", "another's", "the next"],
-)
-def test_a_branch_stores_to_an_element_of_the_row_alone(store: str, is_chosen: bool) -> None:
-    kernel = parse_kernel(ESCAPING.replace("steps[] = (steps", f"{store}\nsteps[] = (steps"))
-    after = put_rows_in_lanes(kernel)
-    assert (after is not kernel) == is_chosen
-    if is_chosen:
-        row = "(i_block * 16) + lane"
-        assert f"c[{row}] = chosen[] ? z[lane] : c[{row}]" in body_of(
-            arranged_apart(put_rows_in_lanes, kernel)
-        )
+@pytest.mark.parametrize("element", ["c[i]", "c[36 - i]", "c[0]"])
+def test_a_branch_in_lanes_stores_to_any_element(element: str) -> None:
+    store = f"if (i == 5) {{ {element} = z[] }}" if element == "c[0]" else f"{element} = z[]"
+    text = ESCAPING.replace("steps[] = (steps", f"{store}\nsteps[] = (steps")
+    kernel = parse_kernel(text.replace("c[i] = steps[]", "steps[] = 0.0:float32"))
+    assert arranged_apart(put_rows_in_lanes, kernel) is not kernel
 
 
 NEAREST = """kernel nearest(x: float32[{n}, {d}], c: float32[9, {d}]) -> (at, far) {{

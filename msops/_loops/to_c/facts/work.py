@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from msops._loops.analysis.costs import computed, effort, mean_trips
-from msops._loops.ir.nodes import Expr, For, Load, Stmt, Store
+from msops._loops.ir.nodes import Expr, For, If, Load, Stmt, Store
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import bodies
 
@@ -19,8 +19,14 @@ MOST_EFFORT = 8
 
 def work(inside: Iterable[Stmt]) -> int:
     """Returns about how many operations the statements of a row take; loads are none."""
-    parts = [part for s in inside if isinstance(s, Store) for part in computed(s.value)]
+    parts = [part for stmt in inside for part in _computed(stmt)]
     return sum(effort(part) for part in parts if not isinstance(part, Load))
+
+
+def _computed(stmt: Stmt) -> Iterator[Expr]:
+    match stmt:
+        case Store(value=whole) | If(condition=whole):
+            yield from computed(whole)
 
 
 def work_in_loops(body: Sequence[Stmt], ranges: Ranges) -> float:
@@ -34,7 +40,7 @@ def work_in_loops(body: Sequence[Stmt], ranges: Ranges) -> float:
     for stmt in body:
         inner = sum(work_in_loops(part, ranges) for part in bodies(stmt))
         total += mean_trips(stmt, ranges) * inner if isinstance(stmt, For) else inner
-    return total + work(stmt for stmt in body if isinstance(stmt, Store))
+    return total + work(body)
 
 
 def is_quick(expr: Expr) -> bool:

@@ -63,7 +63,7 @@ from msops._loops.ir.walk import (
     with_parts,
     with_value,
 )
-from msops._loops.to_c.facts.blocks import can_swap, in_groups, index
+from msops._loops.to_c.facts.blocks import can_swap, in_groups, index, is_alike
 
 LANES = 32
 """Rows that take a step together: the float32 elements of two vectors of 512 bits, as each step of
@@ -85,7 +85,7 @@ def in_lanes(
 
     Args:
       loop: the loop over rows.
-      prepared: its body without branches in rows.
+      prepared: its body, with copies.
       around: the loops and conditions in it that go around the lanes.
       ends: by its variable, the condition without which a loop in it does nothing more.
       scope: the scope around the loop.
@@ -224,6 +224,26 @@ class _Group:
             lane, integer(0), integer(self.size), map_accesses(body, element), kind,
             location=self.loop.location,
         )  # fmt: skip
+
+
+def around_lanes(body: tuple[Stmt, ...], loop: For) -> list[For | If]:
+    """Returns the loops in a part of a loop's body, and conditions that are the same in all rows.
+
+    Other conditions are masks in the lanes, with all that is under them.
+    """
+    found: list[For | If] = []
+    for stmt in body:
+        if isinstance(stmt, If) and not is_alike(stmt.condition, loop):
+            continue
+        found += [stmt] if isinstance(stmt, For | If) else []
+        found += [part for inner in bodies(stmt) for part in around_lanes(inner, loop)]
+    return found
+
+
+def may_be_in_lanes(branch: If, loop: For) -> bool:
+    """Returns whether a condition is the same in all rows, or has no loops inside."""
+    inside = statements((branch,))
+    return is_alike(branch.condition, loop) or not any(isinstance(s, For) for s in inside)
 
 
 def _has_rows(stmt: Stmt, rows: Set[int]) -> bool:

@@ -44,12 +44,16 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32, sum_in_variables
-from msops._loops.to_c.facts.blocks import can_swap, is_alike
+from msops._loops.to_c.facts.blocks import can_swap
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.facts.work import LEAST_WORK, work, work_in_loops
-from msops._loops.to_c.lanes.choosing import with_choices
 from msops._loops.to_c.lanes.copying import may_be_copied, with_copies
-from msops._loops.to_c.lanes.lane_groups import FEWEST_LANES, in_lanes
+from msops._loops.to_c.lanes.lane_groups import (
+    FEWEST_LANES,
+    around_lanes,
+    in_lanes,
+    may_be_in_lanes,
+)
 from msops._loops.to_c.lanes.owning import with_arrays_of_own
 
 _FEWEST_LEFT = 8
@@ -87,12 +91,11 @@ class _Lanes:
         trips = fixed_trips(loop)
         if trips is None or trips < 2 * FEWEST_LANES:
             return None
-        chosen = with_choices(loop, scope, self._buffers, self._names)
-        (inside,) = scope.inside(chosen)
+        (inside,) = scope.inside(loop)
 
         def rows(*, may_be_nested: bool) -> tuple[Stmt, ...] | None:
             around: list[For | If] = []
-            body = self._prepared(chosen.body, chosen, inside, around, may_be_nested)
+            body = self._prepared(loop.body, loop, inside, around, may_be_nested)
             if not around or not self._pays(body, around, inside.ranges):
                 return None
             ends = conditions_to_go_on(loop.body)
@@ -130,7 +133,7 @@ class _Lanes:
                     prepared.append(with_parts(stmt, body=inner))
                 case For() if self._is_row(stmt, loop, scope):
                     row = with_copies(stmt, self._repeated(stmt, loop, scope), self._names)
-                    around += [part for part in statements(row) if isinstance(part, For | If)]
+                    around += around_lanes(row, loop)
                     prepared += row
                 case For(kind="serial" | "reduction") if may_be_nested and can_swap(loop, stmt):
                     (inside,) = scope.inside(stmt)
@@ -242,8 +245,8 @@ def _may_be_in_row(stmt: Stmt, loop: For) -> bool:
             return (kind != "parallel" or is_short) and can_swap(loop, stmt)
         case Local(buffer=buffer):
             return not buffer.shape
-        case If(condition=condition):
-            return is_alike(condition, loop)
+        case If():
+            return may_be_in_lanes(stmt, loop)
     return isinstance(stmt, Store)
 
 

@@ -36,10 +36,10 @@ from msops._loops.ir.walk import (
     stored_in,
 )
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.facts.blocks import can_swap, is_alike
+from msops._loops.to_c.facts.blocks import can_swap
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.facts.work import LEAST_WORK, work_in_loops
-from msops._loops.to_c.lanes.choosing import with_all_choices
+from msops._loops.to_c.lanes.lane_groups import around_lanes, may_be_in_lanes
 
 _MOST_BYTES = 1 << 10
 """Bytes of an array of one row: the array of all lanes stays near the first-level cache."""
@@ -59,15 +59,14 @@ def with_arrays_of_own(
       names: the names of the kernel.
 
     Returns:
-      The body without branches, its loops and conditions that go around the lanes, and the
+      The body, its loops and conditions that go around the lanes, and the
       conditions of `conditions_to_go_on`, which read the copies too.
     """
     buffers = buffers_of(kernel)
-    chosen = with_all_choices(loop, scope, buffers, names)
-    copied = _arrays_of_own(chosen, buffers)
+    copied = _arrays_of_own(loop, buffers)
     stored = stored_in(loop.body)
     back = [b for b in copied if b.name in stored and _is_read_after(b, loop, scope, kernel)]
-    inside = statements(chosen.body)
+    inside = statements(loop.body)
     loops = [part for part in inside if isinstance(part, For)]
     ranges = nested_ranges((loop, *loops), scope.ranges)
     moved = sum(math.prod(buffer.shape[1:]) for buffer in (*copied, *back))
@@ -75,11 +74,11 @@ def with_arrays_of_own(
         stored.isdisjoint(buffer.name for buffer in copied)
         or not all(_may_be_in_row(part, loop) for part in inside)
         or not _run_in_order(loops, ranges)
-        or not _touches_only_rows(chosen, copied, buffers)
-        or work_in_loops(chosen.body, ranges) < LEAST_WORK * moved
+        or not _touches_only_rows(loop, copied, buffers)
+        or work_in_loops(loop.body, ranges) < LEAST_WORK * moved
     ):
         return None
-    return _on_copies(loop, chosen.body, copied, back, names)
+    return _on_copies(loop, copied, back, names)
 
 
 def _run_in_order(loops: Sequence[For], ranges: Ranges) -> bool:
@@ -95,8 +94,8 @@ def _may_be_in_row(stmt: Stmt, loop: For) -> bool:
     match stmt:
         case For():
             return can_swap(loop, stmt)
-        case If(condition=condition):
-            return is_alike(condition, loop)
+        case If():
+            return may_be_in_lanes(stmt, loop)
         case Local(buffer=buffer):
             return size_bytes(buffer) <= _MOST_BYTES
         case Store(value=value):
@@ -146,7 +145,6 @@ def _arrays_of_own(loop: For, buffers: Mapping[str, Buffer]) -> list[Buffer]:
 
 def _on_copies(
     loop: For,
-    chosen: tuple[Stmt, ...],
     copied: Sequence[Buffer],
     back: Collection[Buffer],
     names: Names,
@@ -155,7 +153,6 @@ def _on_copies(
 
     Args:
       loop: the loop.
-      chosen: its body without branches.
       copied: the arrays whose rows are copied.
       back: those whose rows are copied back.
       names: the names of the kernel.
@@ -171,14 +168,14 @@ def _on_copies(
         buffer = own[access.buffer].name
         return dataclasses.replace(access, buffer=buffer, indices=access.indices[1:])
 
-    changed = map_accesses(chosen, element)
-    around = [part for part in statements(changed) if isinstance(part, For | If)]
+    changed = map_accesses(loop.body, element)
+    around = around_lanes(changed, loop)
     before = (_copy(loop, buffer, own[buffer.name], names, is_back=False) for buffer in copied)
     after = (_copy(loop, buffer, own[buffer.name], names, is_back=True) for buffer in back)
     body: tuple[Stmt, ...] = (*before, *changed, *after)
     for inner in own.values():
         body = (Local(inner, body, location=loop.location),)
-    return body, around, conditions_to_go_on(map_accesses(loop.body, element))
+    return body, around, conditions_to_go_on(changed)
 
 
 def _copy(loop: For, buffer: Buffer, own: Buffer, names: Names, *, is_back: bool) -> Stmt:

@@ -18,6 +18,7 @@ from msops._loops.analysis.updates import Update, sum_of
 from msops._loops.ir.nodes import Binary, Expr, For, If, Load, Local, Stmt, Store
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import accesses_in, declared_in, loads, loads_in, statements
+from msops._loops.to_c.facts.strides import is_of_its_own
 from msops._loops.to_c.facts.work import work
 from msops._loops.to_c.printing.lane_values import MOST_STEP, LaneValues, UnprintableError
 from msops._loops.to_c.printing.vector_types import bytes_of
@@ -199,8 +200,12 @@ class LaneStatements:
                 if update is not None and update.op == "add"
                 else self.lanes.value(store.value)
             )
-        self._forget(store.buffer)
         on = self.lanes.on(bytes_of(dtype))
+        if on and self._may_be_stored_to(store):
+            # A load waits until memory has what was stored under a mask.
+            old = self.lanes.value(Load(store.buffer, store.indices, dtype))
+            value, on = self.lanes.chosen(value, old, bytes_of(dtype)), ""
+        self._forget(store.buffer)
         if row and not on:
             return self._put_in_turn(store, row, dtype, value)
         if not is_in_line:
@@ -226,6 +231,13 @@ class LaneStatements:
         if on:
             return [*lines, f"{test}{types.put(dtype)}({bare(place)}, {bare(value)}, {bare(on)});"]
         return [*lines, f"{test}*({types.in_memory(dtype)}*){place} = {bare(value)};"]
+
+    def _may_be_stored_to(self, store: Store) -> bool:
+        """Returns whether the lanes that are off may store what is there: nothing else does."""
+        is_whole = self.lanes.is_contiguous(store) and self.lanes.is_safe(store)
+        is_own = self._values.is_local(store.buffer) or is_of_its_own(store.buffer, self._loop)
+        is_plain = store.value.dtype not in (*ROUNDED, "bool")
+        return is_whole and is_own and is_plain and not self.lanes.has_more
 
     def _rows_in(self, body: tuple[Stmt, ...]) -> dict[Store, _Row]:
         """Returns the stores of a block whose elements take turns in memory."""

@@ -117,6 +117,18 @@ class LaneValues:
         masks = [self.types.widened(mask, own, width) for mask, own in self._on[first:]]
         return f"({' & '.join(masks)})" if masks else ""
 
+    def chosen(self, value: str, otherwise: str, width: int) -> str:
+        """Returns a vector that has a value where all conditions around hold, else another one.
+
+        Args:
+          value: a vector.
+          otherwise: another one.
+          width: the bytes of their elements.
+        """
+        for mask, own in reversed(self._on):
+            value = f"({self.types.widened(mask, own, width)} ? {value} : {otherwise})"
+        return value
+
     # Numbers.
 
     def value(self, expr: Expr) -> str:
