@@ -88,9 +88,10 @@ def sum_of(store: Store) -> Update | None:
     return None
 
 
-_EXTREMES: dict[str, tuple[BinaryOp, Literal["first", "last"]]] = {
+EXTREMES: dict[str, tuple[BinaryOp, Literal["first", "last"]]] = {
     "gt": ("max", "first"), "ge": ("max", "last"), "lt": ("min", "first"), "le": ("min", "last"),
 }  # fmt: skip
+"""The extreme that a comparison with the one so far keeps, and which one of equal numbers."""
 
 
 def kept_extreme_of(store: Store) -> Update | None:
@@ -111,8 +112,8 @@ def kept_extreme(value: Expr, target: Load) -> Update | None:
         case Select(
             condition=Binary(op=op, left=term, right=right), then=then, otherwise=otherwise
         ):
-            if op in _EXTREMES and term == then and right == otherwise == target:
-                extreme, keeps = _EXTREMES[op]
+            if op in EXTREMES and term == then and right == otherwise == target:
+                extreme, keeps = EXTREMES[op]
                 worst = Const(identity(extreme, term.dtype), term.dtype)
                 is_nan = FunctionCall("isnan", (term,), "bool")
                 number = Select(is_nan, worst, term, term.dtype)

@@ -6,6 +6,7 @@ import dataclasses
 from dataclasses import dataclass
 
 from msops._loops.analysis.conditions import conjuncts
+from msops._loops.analysis.updates import EXTREMES
 from msops._loops.ir.algebra import both
 from msops._loops.ir.building import element_of
 from msops._loops.ir.nodes import (
@@ -38,22 +39,22 @@ class Extreme:
     """A condition under which an element is replaced by a greater, or smaller, value.
 
     Attributes:
-      op: "max" or "min".
-      is_strict: an equal value does not replace the element.
+      better: the comparison of a value that replaces the element with the element.
       guard: what else must hold; None for nothing.
     """
 
-    op: BinaryOp
-    is_strict: bool
+    better: BinaryOp
     guard: Expr | None
 
     @property
-    def better(self) -> BinaryOp:
-        """The comparison of a value that replaces the element with the element."""
-        signs: dict[tuple[str, bool], BinaryOp] = {
-            ("max", True): "gt", ("max", False): "ge", ("min", True): "lt", ("min", False): "le",
-        }  # fmt: skip
-        return signs[self.op, self.is_strict]
+    def op(self) -> BinaryOp:
+        """The operation that finds the extreme: "max" or "min"."""
+        return EXTREMES[self.better][0]
+
+    @property
+    def is_strict(self) -> bool:
+        """Whether an equal value does not replace the element."""
+        return EXTREMES[self.better][1] == "first"
 
     @property
     def nowhere(self) -> Const:
@@ -84,11 +85,11 @@ def find_extreme(condition: Expr, store: Store) -> Extreme | None:
         rest = parts[:position] + parts[position + 1 :]
         if op and not any(reads(other, {store.buffer}) for other in rest):
             guard = both(rest) if rest else None
-            return Extreme("max" if op[0] == "g" else "min", op in ("gt", "lt"), guard)
+            return Extreme(op, guard)
     return None
 
 
-def _comparison(condition: Expr, store: Store) -> str | None:
+def _comparison(condition: Expr, store: Store) -> BinaryOp | None:
     """Returns the operation if a condition compares a store's value with the old element."""
     match condition:
         case Binary(op="gt" | "ge" | "lt" | "le" as op, left=left, right=right):
