@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 from msops._loops.ir.nodes import Binary, Buffer, Expr, FunctionCall, Load, Select
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import expressions, operands, rewrite, size_of
+from msops._loops.ir.walk import exchanged, expressions, operands, size_of
 
 
 def share(
@@ -23,11 +23,8 @@ def share(
         scalar = Buffer(fresh("v"), (), repeated.dtype)
         load = Load(scalar.name, (), scalar.dtype)
 
-        def change(part: Expr, old: Expr = repeated, new: Expr = load) -> Expr:
-            return new if part == old else part
-
-        named = [(buffer, rewrite(expr, change)) for buffer, expr in named]
-        values = [rewrite(value, change) for value in values]
+        named = [(buffer, exchanged(expr, repeated, load)) for buffer, expr in named]
+        values = [exchanged(value, repeated, load) for value in values]
         named.insert(0, (scalar, repeated))
     return named, values
 

@@ -616,9 +616,14 @@ def rewrite_all(body: tuple[Stmt, ...], change: Callable[[Expr], Expr]) -> tuple
     return map_all(body, lambda expr: rewrite(expr, change))
 
 
+def exchanged(expr: Expr, old: Expr, new: Expr) -> Expr:
+    """Returns the expression with one part in place of another, wherever that is."""
+    return rewrite(expr, lambda part: new if part == old else part)
+
+
 def replaced(body: tuple[Stmt, ...], old: Expr, new: Expr) -> tuple[Stmt, ...]:
     """Returns the body with one expression in place of another, wherever that is."""
-    return rewrite_all(body, lambda part: new if part == old else part)
+    return map_all(body, lambda expr: exchanged(expr, old, new))
 
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:

@@ -35,8 +35,8 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import COMPARISONS
 from msops._loops.ir.walk import (
+    exchanged,
     read_by,
-    rewrite,
     statements,
     stored_in,
     substitute,
@@ -127,12 +127,8 @@ def with_best(loop: For, stmt: If, names: Names) -> tuple[Buffer, Store, If] | N
             if loop.var in variables(here) and substitute(here, there) == other:
                 best = Buffer(names.fresh(f"{store.buffer}_best"), (), here.dtype)
                 kept = Load(best.name, (), here.dtype)
-
-                def change(expr: Expr, old: Expr = other, new: Expr = kept) -> Expr:
-                    return new if expr == old else expr
-
                 stores = (Store(best.name, (), here), store)
-                condition = rewrite(stmt.condition, change)
+                condition = exchanged(stmt.condition, other, kept)
                 changed = dataclasses.replace(stmt, condition=condition, then=stores)
                 return best, Store(best.name, (), other), changed
     return None

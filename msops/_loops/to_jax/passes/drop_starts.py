@@ -17,20 +17,21 @@ from collections.abc import Sequence
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.updates import update_of
-from msops._loops.ir.nodes import Const, Expr, For, Kernel, Stmt, Store, Var
+from msops._loops.ir.nodes import Const, Expr, Kernel, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, nested_ranges
 from msops._loops.ir.scalars import identity
 from msops._loops.ir.walk import (
     Scope,
-    accesses_in,
     loads,
     map_bodies,
     map_bodies_within,
     stored_in,
     substitute,
+    touched_in,
     with_body,
 )
 from msops._loops.passes.simplify_expressions import simplified
+from msops._loops.to_jax.raising.nests import Chain, chain
 
 
 def drop_starts(kernel: Kernel) -> Kernel:
@@ -41,46 +42,35 @@ def drop_starts(kernel: Kernel) -> Kernel:
 def _body(body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
     found = []
     for number, stmt in enumerate(body):
-        loops, start = _nest(stmt)
+        start = chain(stmt)
         if start is None:
             found.append(map_bodies_within(stmt, scope, _body))
             continue
-        value = _identity(loops, start, body[number + 1 :], scope)
+        value = _identity(start, body[number + 1 :], scope)
         found.append(_storing(stmt, value) if value else stmt)
     return tuple(found)
 
 
-def _nest(stmt: Stmt) -> tuple[tuple[For, ...], Store | None]:
-    """Returns the loops down to the one store of a statement; None if it is more than that."""
-    loops: list[For] = []
-    while isinstance(stmt, For) and len(stmt.body) == 1:
-        loops.append(stmt)
-        (stmt,) = stmt.body
-    return tuple(loops), stmt if isinstance(stmt, Store) else None
-
-
-def _identity(
-    loops: Sequence[For], start: Store, rest: Sequence[Stmt], scope: Scope
-) -> Const | None:
+def _identity(start: Chain, rest: Sequence[Stmt], scope: Scope) -> Const | None:
     """Returns the number that can be stored instead of a start, if there is one."""
-    sources = {load.buffer for load in loads(start.value)}
+    sources = {load.buffer for load in loads(start.store.value)}
     for stmt in rest:
-        if any(access.buffer == start.buffer for access in accesses_in((stmt,))):
-            return _identity_for(loops, start, stmt, scope.ranges)
+        if start.store.buffer in touched_in((stmt,)):
+            return _identity_for(start, stmt, scope.ranges)
         if not sources.isdisjoint(stored_in((stmt,))):
             return None
     return None
 
 
-def _identity_for(
-    loops: Sequence[For], start: Store, following: Stmt, outer_ranges: Ranges
-) -> Const | None:
+def _identity_for(start: Chain, following: Stmt, outer_ranges: Ranges) -> Const | None:
     """Returns the identity of a reduction if its first term is the start."""
-    nest, store = _nest(following)
-    update = update_of(store) if store is not None else None
-    if store is None or update is None or update.op not in ("min", "max"):
+    nest, loops = chain(following), start.loops
+    if nest is None or nest.guards or start.guards:
         return None
-    outer, reduced = nest[: len(loops)], nest[len(loops) :]
+    store, update = nest.store, update_of(nest.store)
+    if update is None or update.op not in ("min", "max"):
+        return None
+    outer, reduced = nest.loops[: len(loops)], nest.loops[len(loops) :]
     if len(outer) < len(loops) or not all(map(fixed_trips, reduced)):
         return None
     values: dict[str, Expr] = {new.var: Var(old.var) for old, new in zip(loops, outer, strict=True)}
@@ -89,7 +79,7 @@ def _identity_for(
     first = [bound for loop in outer for bound in (loop.begin, loop.end)]
     first += [*store.indices, update.term]
     wanted = [bound for loop in loops for bound in (loop.begin, loop.end)]
-    wanted += [*start.indices, start.value]
+    wanted += [*start.store.indices, start.store.value]
     if [simplified(substitute(expr, values), ranges) for expr in first] != [
         simplified(expr, ranges) for expr in wanted
     ]:
