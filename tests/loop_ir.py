@@ -139,7 +139,6 @@ from msops._loops.to_c.clean.fresh_results import write_fresh_results
 from msops._loops.to_c.clean.merging import merge_branches
 from msops._loops.to_c.clean.reductions import sum_in_variables
 from msops._loops.to_c.facts.apart import are_apart
-from msops._loops.to_c.lanes.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.lanes.lane_rows import put_rows_in_lanes
 from msops._loops.to_c.lanes.searching import split_searches
 from msops._loops.to_c.lanes.vectors import mark_vectors
@@ -342,7 +341,6 @@ __all__ = [
     "pipeline",
     "place_arrays",
     "privatise",
-    "put_diagonals_in_lanes",
     "put_rows_in_lanes",
     "python_sign",
     "raise_kernel",

@@ -30,7 +30,6 @@ from loop_ir import (
     parse_kernel,
     partial_sums,
     place_arrays,
-    put_diagonals_in_lanes,
     put_rows_in_lanes,
     share_among_threads,
     simplify,
@@ -1273,31 +1272,33 @@ def following(store: str = LEAST, n: int = 35, m: int = 40) -> str:
 
 
 def test_rows_that_follow_one_another_go_into_lanes_along_diagonals() -> None:
-    got = body_of(arranged_apart(put_diagonals_in_lanes, marked(following())))
+    got = body_of(arranged_apart(put_rows_in_lanes, marked(following())))
     lanes, left_over = got.split("serial i in 32 .. 35 {")
     assert "serial i_block in 0 .. 2 {" in lanes
-    fetched = """\
+    together = """\
 serial j_1 in 15 .. 40 {
   parallel lane in 0 .. 16 {
-    diagonal[lane] = b[(i_block * 16) + lane, (j_1 - lane) + 1]
-  }
-  parallel lane_1 in 0 .. 16 {
-    diagonal_1[lane_1] = b[((i_block * 16) + lane_1) + 1, j_1 - lane_1]
-  }
-"""
-    assert textwrap.indent(fetched, " " * 12) in lanes
-    assert "least[] = min(diagonal[lane_4], diagonal_1[lane_4])" in lanes
-    assert "- a[(i_block * 16) + lane_4]" in lanes
-    assert "b[((i_block * 16) + lane_5) + 1, (j_1 - lane_5) + 1] = diagonal_4[lane_5]" in lanes
+    local least: float32[] {
+      least[] = min(b[(i_block * 16) + lane, (j_1 - lane) + 1], b[((i_block * 16) + lane) + 1, j_1 - lane])
+"""  # noqa: E501
+    assert textwrap.indent(together, " " * 2) in lanes
+    assert "b[((i_block * 16) + lane) + 1, (j_1 - lane) + 1] = log(" in lanes
     assert "lane" not in left_over
 
 
-def test_an_element_of_a_diagonal_has_one_place() -> None:
-    store = """b[i + 1, j + 1] = b[i + 1, j + 1] + (b[i, j + 1] / exp(exp(b[i + 1, j])))
-      b[i + 1, j + 1] = b[i + 1, j + 1] / exp(exp(exp(b[i + 1, j])))"""
-    got = body_of(arranged_apart(put_diagonals_in_lanes, marked(following(store))))
-    assert got.count("local diagonal") == 3
-    assert "diagonal[lane_3] = diagonal[lane_3] / exp(exp(exp(diagonal_2[lane_3])))" in got
+@pytest.mark.parametrize(
+    "store",
+    [
+        """b[i + 1, j + 1] = b[i + 1, j + 1] + (b[i, j + 1] / exp(exp(b[i + 1, j])))
+        b[i + 1, j + 1] = b[i + 1, j + 1] / exp(exp(exp(b[i + 1, j])))""",
+        f"if (a[i] < b[i, j]) {{\n{LEAST}\n}}",
+        LEAST.replace("b[i, j + 1]", "b[i, j + 1] - b[i + 1, max(j, 1)]"),
+    ],
+    ids=["twice", "condition", "perhaps its own"],
+)
+def test_rows_on_diagonals_may_store_what_they_read(store: str) -> None:
+    got = body_of(arranged_apart(put_rows_in_lanes, marked(following(store))))
+    assert "parallel lane in 0 .. 16 {" in got
 
 
 @pytest.mark.parametrize(
@@ -1314,7 +1315,7 @@ def test_an_element_of_a_diagonal_has_one_place() -> None:
 )
 def test_diagonals_are_as_steep_as_dependences_want(neighbour: str, lag: int | None) -> None:
     kernel = marked(following(f"b[i + 1, j + 1] = exp(exp({neighbour}) / b[i + 1, j])", 16, 130))
-    after = arranged_apart(put_diagonals_in_lanes, kernel)
+    after = arranged_apart(put_rows_in_lanes, kernel)
     if lag is None:
         assert after is kernel
     else:
@@ -1328,15 +1329,12 @@ def test_diagonals_are_as_steep_as_dependences_want(neighbour: str, lag: int | N
         following(m=31),
         following().replace("j in 0 .. 40", "j in (i % 2) .. 40"),
         following().replace("exp", "abs").replace("log", "abs"),
-        following(f"if (a[i] < b[i, j]) {{\n{LEAST}\n}}"),
-        # The element may be the one that is stored.
-        following(LEAST.replace("b[i, j + 1]", "b[i, j + 1] - b[i + 1, max(j, 1)]")),
     ],
-    ids=["few rows", "short rows", "other bounds", "little work", "condition", "perhaps"],
+    ids=["few rows", "short rows", "other bounds", "little work"],
 )
 def test_rows_that_follow_one_another_otherwise_stay(text: str) -> None:
     kernel = marked(text)
-    assert put_diagonals_in_lanes(kernel) is kernel
+    assert put_rows_in_lanes(kernel) is kernel
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -1361,7 +1359,7 @@ def test_rows_in_lanes_along_diagonals_are_the_same(
             store.replace("9.0", "9.0:float32").replace("0.5", "0.5:float32"), rows, columns
         ).replace(f"[{rows + 3}, ", f"[{rows + 4}, ")
     )
-    arranged_apart(put_diagonals_in_lanes, kernel)
+    arranged_apart(put_rows_in_lanes, kernel)
 
 
 GATES = """kernel gates(h: float32[20], u: float32[20, {n}], b: float32[{n}]) -> (g) {{

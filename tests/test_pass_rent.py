@@ -28,7 +28,6 @@ TOO_FEW = {
     "update later elements": "eliminations, 7.6",
     "block triangles": "cholesky, 1.39, its gradient 2.1",
     "split searches": "searches, 6.4",
-    "put diagonals in lanes": "distances of strings, 5.5",
 }
 
 

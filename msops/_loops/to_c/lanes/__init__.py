@@ -18,7 +18,6 @@ diagonals.py   rows that read the row before, in lanes along diagonals
 vectors.py     loops that run in vectors, marked for the printer
 """
 
-from msops._loops.to_c.lanes.diagonals import put_diagonals_in_lanes
 from msops._loops.to_c.lanes.lane_rows import put_rows_in_lanes
 from msops._loops.to_c.lanes.searching import split_searches
 from msops._loops.to_c.lanes.vectors import mark_vectors
@@ -26,7 +25,6 @@ from msops._loops.to_c.lanes.vectors import mark_vectors
 OUTER = (
     ("split searches", split_searches),
     ("put rows in lanes", put_rows_in_lanes),
-    ("put diagonals in lanes", put_diagonals_in_lanes),
 )
 """Of loops around others."""
 

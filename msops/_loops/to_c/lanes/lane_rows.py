@@ -48,6 +48,7 @@ from msops._loops.to_c.facts.blocks import can_swap
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.facts.work import LEAST_WORK, work, work_in_loops
 from msops._loops.to_c.lanes.copying import may_be_copied, with_copies
+from msops._loops.to_c.lanes.diagonals import in_diagonals
 from msops._loops.to_c.lanes.lane_groups import (
     FEWEST_LANES,
     around_lanes,
@@ -66,7 +67,7 @@ _MOST_COPIED_BYTES = 1 << 10
 
 
 def put_rows_in_lanes(kernel: Kernel) -> Kernel:
-    """Returns the kernel with the rows of parallel loops in the lanes of vectors."""
+    """Returns the kernel with rows in the lanes of vectors: beside each other, or on diagonals."""
     changed = _with_lanes(kernel)
     if changed is kernel:
         summed = sum_in_variables(kernel)
@@ -77,7 +78,7 @@ def put_rows_in_lanes(kernel: Kernel) -> Kernel:
 
 
 def _with_lanes(kernel: Kernel) -> Kernel:
-    return rewrite_loops(kernel, _Lanes(kernel).loop, "parallel")
+    return rewrite_loops(kernel, _Lanes(kernel).loop, "parallel", "serial")
 
 
 class _Lanes:
@@ -88,6 +89,8 @@ class _Lanes:
 
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None if its rows stay as they are."""
+        if loop.kind == "serial":
+            return in_diagonals(self._kernel, loop, scope, self._buffers, self._names)
         trips = fixed_trips(loop)
         if trips is None or trips < 2 * FEWEST_LANES:
             return None
