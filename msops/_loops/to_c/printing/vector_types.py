@@ -26,6 +26,11 @@ template <class V, class F, class... A>
 }}"""
 _MACROS = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE4_1__"}
 """By the bytes of a vector, what a compiler defines for processors with the instructions."""
+_FOR_NARROW = dict.fromkeys((1, 2), ("__AVX512BW__", "__AVX512VL__"))
+"""By the bytes of an element, what a compiler defines besides if masks have instructions for it."""
+_WIDENED = {(1, 4, 64): "bd", (2, 4, 64): "wd"}
+"""Letters of the instructions that widen integers, by bytes of elements before and after, and of
+the vector."""
 _ORDERED = 7
 """The comparison of numbers that holds if neither is NaN."""
 _OF_B_CHOSEN_SIGN = {"min": 0xEC, "max": 0xC4}
@@ -116,14 +121,35 @@ class VectorTypes:
 
     def widened(self, mask: str, bytes_: int, wanted: int) -> str:
         """Returns a condition with elements of another width."""
-        if bytes_ == wanted:
-            return mask
-        return f"__builtin_convertvector({bare(mask)}, {self.mask(wanted)})"
+        return self.converted(mask, f"int{8 * bytes_}", f"int{8 * wanted}")
 
     def converted(self, text: str, source: str, dtype: str) -> str:
         """Returns a vector of another dtype; C's conversion must be the IR's."""
         kind = self.of(dtype)
-        return text if self.of(source) == kind else f"__builtin_convertvector({bare(text)}, {kind})"
+        if self.of(source) == kind:
+            return text
+        if is_float(dtype) and bytes_of(source) < bytes_of(dtype) == 4:
+            # gcc converts these lane by lane.
+            return self.converted(self.converted(text, source, "int32"), "int32", dtype)
+        if (bytes_of(source), bytes_of(dtype), self.size(dtype)) in _WIDENED:
+            return f"{self._widening(source, dtype)}({bare(text)})"
+        return f"__builtin_convertvector({bare(text)}, {kind})"
+
+    def _widening(self, source: str, dtype: str) -> str:
+        """Returns the name of a function that widens integers.
+
+        As an instruction: gcc loads an array lane by lane where nothing else reads the vector.
+        """
+        kind, own = self.of(dtype), self.of(source)
+        name = self.name(f"wider_{short_name(source)}", dtype)
+        letters = _WIDENED[bytes_of(source), bytes_of(dtype), self.size(dtype)]
+        sign = "z" if source.startswith("u") else "s"
+        start = f"__builtin_ia32_pmov{sign}x{letters}512_mask"
+        narrow = self._type("char" if bytes_of(source) == 1 else "short", bytes_of(source))
+        wide = self._type("int", 4)
+        call = f"({kind}){start}(({narrow})x, {wide}{{}}, -1)"
+        alone = f"return __builtin_convertvector(x, {kind});"
+        return self.define(name, kind, f"{own} x", call, alone, self.size(dtype))
 
     def helper(self, template: str, dtype: str, **words: str) -> str:
         """Returns the name of a helper function of `text.helpers` on vectors.
@@ -159,7 +185,7 @@ class VectorTypes:
         call: str,
         alone: str,
         size: int,
-        macro: str = "",
+        *macros: str,
     ) -> str:
         """Defines a function on vectors, and returns its name.
 
@@ -170,14 +196,16 @@ class VectorTypes:
           call: an expression of gcc's instructions; "" if there are none.
           alone: a statement of any compiler's.
           size: the bytes of its vectors.
-          macro: what gcc defines for these instructions, beside that of the size.
+          macros: what gcc defines for these instructions, beside that of the size.
         """
         if name not in self.values.helpers:
             body = f"  {alone}"
             if call and size in _MACROS:
-                macros = " && ".join(f"defined({m})" for m in (_MACROS[size], macro) if m)
+                tests = " && ".join(
+                    f"defined({macro})" for macro in (_MACROS[size], *macros) if macro
+                )
                 body = (
-                    f"#if {macros} && !defined(__clang__)\n  return {call};\n#else\n{body}\n#endif"
+                    f"#if {tests} && !defined(__clang__)\n  return {call};\n#else\n{body}\n#endif"
                 )
             self.values.helpers[name] = f"{INLINE} {result} {name}({parameters}) {{\n{body}\n}}"
         return name
@@ -199,7 +227,7 @@ class VectorTypes:
         parameters = f"const {element}* p, {self.mask(mask)} on"
         return self.define(
             self.name("some", dtype), kind, parameters, call and f"({kind}){call}", alone,
-            self.size(dtype),
+            self.size(dtype), *_FOR_NARROW.get(mask, ()),
         )  # fmt: skip
 
     def put(self, dtype: str) -> str:
@@ -209,14 +237,22 @@ class VectorTypes:
         call = self._moved("store", dtype, "({}*)p")
         parameters = f"{element}* p, {kind} x, {self.mask(mask)} on"
         return self.define(
-            self.name("put", dtype), "void", parameters, call, alone, self.size(dtype)
-        )
+            self.name("put", dtype), "void", parameters, call, alone, self.size(dtype),
+            *_FOR_NARROW.get(mask, ()),
+        )  # fmt: skip
 
     def _moved(self, way: str, dtype: str, place: str) -> str:
         """Returns a call that loads or stores some lanes; "" if there is no instruction."""
         bytes_, size = bytes_of(dtype), self.size(dtype)
-        if bytes_ not in (4, 8) or size not in _MACROS:
+        if size not in _MACROS:
             return ""
+        if bytes_ in _FOR_NARROW:
+            element, letters, mask = ("char", "qi", "b") if bytes_ == 1 else ("short", "hi", "w")
+            kind = f"({element} __attribute__((vector_size({size}))))"
+            on = f"__builtin_ia32_cvt{mask}2mask{8 * size}({kind}on)"
+            rest = f"{kind}{{}}, {on}" if way == "load" else f"{kind}x, {on}"
+            name = f"__builtin_ia32_{way}dqu{letters}{8 * size}_mask"
+            return f"{name}({place.format(element)}, {rest})"
         element, integer, letters = (
             ("float", "int", "sd") if bytes_ == 4 else ("double", "long long", "dq")
         )
