@@ -187,6 +187,42 @@ def test_vectors_compute_what_the_interpreter_does(
             np.testing.assert_array_equal(got, want, err_msg=kernel_text(kernel))
 
 
+NARROW = ("int8", "uint8", "int16", "uint16")
+CASTS = [
+    *((source, dtype) for source in NARROW for dtype in ("float32", "int32", "float16")),
+    *((source, dtype) for source in ("float32", "float16", "bfloat16") for dtype in NARROW),
+    *(("float64", dtype) for dtype in (*NARROW, "int32")),
+]
+
+
+def test_casts_are_those_of_the_interpreter(tmp_path: Path, vector_bytes: int) -> None:
+    """Between dtypes of all widths, also under a mask, of numbers in and out of range, and NaN."""
+    kernels = [
+        parse_kernel(f"""kernel casts(a: {source}[{n}]) -> (c) {{
+          buffer c: {dtype}[{n}]
+          parallel i in 0 .. {n} {{ if (i != 2) {{ c[i] = {dtype}(a[i]) }} }}
+        }}""")
+        for source, dtype in CASTS
+        for n in (21, 71)
+    ]
+    arranged = [run_passes(kernel, PASSES_TO_C) for kernel in kernels]
+    sources = [printed(kernel, number) for number, kernel in enumerate(arranged)]
+    assert all("ms_vector" in source.text for source in sources)
+    library = build_together(tmp_path, sources)
+    special = [np.nan, np.inf, -np.inf, -0.0, 0.9, -0.9, 3e9, -3e9, 65535.9, 1e30]
+    numbers = [*special, *range(-130, 260, 13), *range(-33000, 66000, 3300)]
+    for kernel, after, source in zip(kernels, arranged, sources, strict=True):
+        (parameter,) = kernel.parameters
+        dtype = as_dtype(parameter.dtype).dtype
+        given = np.resize(np.roll(numbers, -len(sources)), parameter.shape)
+        if "float" not in parameter.dtype:
+            given = np.where(np.abs(given) < 1e6, given, 0).astype("int64")
+        with np.errstate(all="ignore"):
+            a = given.astype(dtype)
+        ((got,), (want,)) = call(library, after, source, [a]), interpret(kernel, [a])
+        np.testing.assert_array_equal(got, want, err_msg=kernel_text(kernel))
+
+
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int8"])
 def test_a_variable_outside_of_the_loop_is_stored(tmp_path: Path, dtype: str) -> None:
     kernel = parse_kernel(f"""kernel outer(x: {dtype}[9]) -> (y) {{

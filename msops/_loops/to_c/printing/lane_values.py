@@ -317,7 +317,11 @@ class LaneValues:
             return text
         if not is_float(source) or is_float(dtype):
             return self.types.converted(text, source, dtype)
-        if bytes_of(source) != bytes_of(dtype) or dtype_range(dtype)[0] == 0:
+        whole = f"int{8 * bytes_of(source)}"
+        if bytes_of(source) > bytes_of(dtype):
+            text = f"{self.types.saturating(source, whole)}({bare(text)})"
+            return f"{self.types.clamping(whole, dtype)}({text})"
+        if whole != dtype:
             raise UnprintableError
         return f"{self.types.saturating(source, dtype)}({text})"
 

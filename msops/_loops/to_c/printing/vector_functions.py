@@ -7,6 +7,7 @@ import re
 from msops._base import processor
 from msops._loops.ir import float32_c
 from msops._loops.ir.functions import FUNCTIONS
+from msops._loops.ir.ranges import dtype_range
 from msops._loops.to_c.printing.vector_types import INLINE, VectorTypes, bytes_of
 from msops._loops.to_c.text.names import library_name
 from msops._loops.to_c.text.syntax import computed, short_name, width
@@ -153,6 +154,18 @@ class VectorFunctions(VectorTypes):
             f"const {own} low = x < {above} ? {whole} : {greatest};\n"
             f"  return (x > {below} ? low : {least}) & (x == x);"
         )
+        return self.define(name, own, f"{kind} x", "", alone, 0)
+
+    def clamping(self, source: str, dtype: str) -> str:
+        """Returns the name of a function from integers to the nearest ones of fewer bits."""
+        least, greatest = (self.values.constant(x, source) for x in dtype_range(dtype))
+        kind, own = self.of(source), self.of(dtype)
+        alone = (
+            f"x = x < {least} ? {kind}{{}} + {least} : x;\n"
+            f"  x = x > {greatest} ? {kind}{{}} + {greatest} : x;\n"
+            f"  return __builtin_convertvector(x, {own});"
+        )
+        name = f"{self.name('clamp', dtype)}_{short_name(source)}"
         return self.define(name, own, f"{kind} x", "", alone, 0)
 
     def from_storage(self, dtype: str) -> str:
