@@ -18,6 +18,7 @@ from loop_ir import (
     Kernel,
     Local,
     adjoint,
+    as_dtype,
     interpret,
     is_float,
     kernel_text,
@@ -336,6 +337,51 @@ def test_local_whose_source_changes_is_saved_at_its_end() -> None:
     text = kernel_text(adjoint(kernel))
     assert "buffer t_tape: float64[3]" in text
     assert "t_tape[i - 1] = t[]" in text
+
+
+RELAXED = """kernel relaxed(x: {dtype}[6], b: {dtype}[3, 6]) -> (x) {{
+  serial t in 0 .. 3 {{
+    serial i in 1 .. 6 {{
+      x[i] = {op}({operands})
+    }}
+  }}
+}}"""
+
+
+def test_of_an_overwritten_extreme_the_decision_is_on_the_tape() -> None:
+    kernel = parse_kernel(
+        RELAXED.format(dtype="float64", op="min", operands="x[i], x[i - 1] + b[t, i]")
+    )
+    text = kernel_text(adjoint(kernel))
+    assert "chosen_tape[t, i - 1] = chosen[]" in text
+    assert "_tape: float64" not in text
+    assert tape_bytes(kernel) == 3 * 5
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("op", ["min", "max"])
+@pytest.mark.parametrize("operands", ["x[i], x[i - 1] + b[t, i]", "x[i - 1] - b[t, i], x[i]"])
+def test_a_decision_on_a_tape_gives_the_slopes_of_comparisons(
+    monkeypatch: pytest.MonkeyPatch, dtype: str, op: str, operands: str
+) -> None:
+    """Ties, zeros of both signs, infinite numbers and NaN among them."""
+    kernel = parse_kernel(RELAXED.format(dtype=dtype, op=op, operands=operands))
+    decided = adjoint(kernel)
+    monkeypatch.setattr("msops._loops.gradient.reverse.overwriting_extremes", lambda plan: ())
+    compared = adjoint(kernel)
+    assert "chosen" in kernel_text(decided)
+    assert "chosen" not in kernel_text(compared)
+    random = np.random.default_rng(0)
+    numbers = [-2, -1, -0.0, 0.0, 0, 1, 1, 2, np.inf, np.nan]
+    ties = 0
+    for share in np.linspace(0.2, 1, 40):
+        few = numbers[: round(share * len(numbers))]
+        inputs = [random.choice(few, size).astype(as_dtype(dtype).dtype)
+                  for size in (6, (3, 6), 6)]  # fmt: skip
+        for got, want in zip(interpret(decided, inputs), interpret(compared, inputs), strict=True):
+            np.testing.assert_array_equal(got, want)
+            ties += np.sum(np.abs(np.asarray(got, "float64")) == 0.5)
+    assert ties > 20
 
 
 @pytest.mark.parametrize("name", ["lu", "cholesky", "forward_substitution", "matmul", "layer_norm"])

@@ -14,7 +14,17 @@ from dataclasses import dataclass
 from msops._loops.gradient.rules import RULES
 from msops._loops.ir.algebra import add, cast, mul, negation, number
 from msops._loops.ir.building import binary
-from msops._loops.ir.nodes import Binary, BinaryOp, Cast, Expr, FunctionCall, Load, Select, Unary
+from msops._loops.ir.nodes import (
+    Binary,
+    BinaryOp,
+    Cast,
+    Const,
+    Expr,
+    FunctionCall,
+    Load,
+    Select,
+    Unary,
+)
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import operands
 
@@ -71,7 +81,7 @@ def differentiable_loads(expr: Expr) -> Iterator[Load]:
 
 
 def contributions(
-    value: Expr, seed: Expr, active: Set[str], result: Expr | None
+    value: Expr, seed: Expr, active: Set[str], result: Expr | None, decision: Expr | None = None
 ) -> list[Contribution]:
     """Returns what an assignment contributes, in the order of the loads.
 
@@ -80,8 +90,14 @@ def contributions(
       seed: the adjoint of what is assigned.
       active: the buffers whose adjoints are wanted.
       result: the assigned value, if it can be read; None to compute it again.
+      decision: which operands a minimum or maximum takes, as decisions.py has it; None to compare
+        them.
     """
-    found = list(_down(value, seed, (), active, result))
+    if decision is not None and isinstance(value, Binary):
+        outcome = _Outcome.decided(decision)
+        found = list(_shares(outcome, value.left, value.right, seed, (), active))
+    else:
+        found = list(_down(value, seed, (), active, result))
     merged: dict[tuple[Load, tuple[Expr, ...]], Expr] = {}
     for part in found:
         key = (part.element, part.guards)
@@ -102,9 +118,11 @@ def _down(
         case Select(condition=condition, then=then, otherwise=otherwise):
             yield from _choice(condition, then, otherwise, w, guards, active)
         case Binary(op="min", left=left, right=right):
-            yield from _extreme("le", left, right, w, guards, active)
+            outcome = _Outcome.compared("le", left, right)
+            yield from _shares(outcome, left, right, w, guards, active)
         case Binary(op="max", left=left, right=right):
-            yield from _extreme("ge", left, right, w, guards, active)
+            outcome = _Outcome.compared("ge", left, right)
+            yield from _shares(outcome, left, right, w, guards, active)
         case _:
             parts = operands(expr)
             wide = tuple(map(widened, parts))
@@ -126,8 +144,29 @@ def _choice(
     yield from _down(otherwise, w, (*guards, negation(condition)), active, None)
 
 
-def _extreme(
-    op: BinaryOp,
+@dataclass(frozen=True)
+class _Outcome:
+    """Which operand an extreme takes: conditions that hold if it is the left one, the right one."""
+
+    is_left: Expr
+    is_right: Expr
+    are_equal: Expr
+
+    @classmethod
+    def compared(cls, op: BinaryOp, left: Expr, right: Expr) -> _Outcome:
+        """Returns the outcome as comparisons of the operands."""
+        return cls(binary(op, left, right), binary(op, right, left), binary("eq", left, right))
+
+    @classmethod
+    def decided(cls, decision: Expr) -> _Outcome:
+        """Returns the outcome as comparisons of a decision."""
+        one, two, both = (Const(code, decision.dtype) for code in (1, 2, 3))
+        is_left = binary("eq", binary("and", decision, one), one)
+        return cls(is_left, binary("ge", decision, two), binary("eq", decision, both))
+
+
+def _shares(
+    outcome: _Outcome,
     left: Expr,
     right: Expr,
     w: Expr,
@@ -136,6 +175,6 @@ def _extreme(
 ) -> Iterator[Contribution]:
     """Yields w for the chosen operand, half of it for each of equal ones; nothing beside a NaN."""
     half, one = number(0.5, w.dtype), number(1, w.dtype)
-    share = mul(w, Select(binary("eq", left, right), half, one, w.dtype))
-    yield from _down(left, share, (*guards, binary(op, left, right)), active, None)
-    yield from _down(right, share, (*guards, binary(op, right, left)), active, None)
+    share = mul(w, Select(outcome.are_equal, half, one, w.dtype))
+    yield from _down(left, share, (*guards, outcome.is_left), active, None)
+    yield from _down(right, share, (*guards, outcome.is_right), active, None)

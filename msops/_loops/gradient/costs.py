@@ -11,11 +11,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 
 from msops._loops.analysis.costs import UNKNOWN_TRIPS, effort, mean_trips
-from msops._loops.gradient.recording import Recording
+from msops._loops.gradient.recording import Recording, Saved
 from msops._loops.gradient.relations import Derivative
 from msops._loops.gradient.tree import Node, Tree
 from msops._loops.ir.nodes import Expr, Store
 from msops._loops.ir.ranges import nested_ranges
+from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import buffers_of, expressions, has_bounds_of_data
 
 _TAPED = 4
@@ -36,7 +37,6 @@ def cost(
       recording: what is on tapes, and which loops are restarted.
       derivatives: those that are computed.
     """
-    buffers = buffers_of(tree.kernel)
     total = 0.0
     for stores in rerun:
         again = [
@@ -48,11 +48,25 @@ def cost(
             times * _together((node, node.store.value) for node, t in again if t == times)
             for times in (1, UNKNOWN_TRIPS)
         )
-    for node, name in recording.recorders:
-        entries = 1 if isinstance(node.stmt, Store) else math.prod(buffers[name].shape)
-        total += _runs(node) * entries * _TAPED
+    total += _TAPED * sum(_taped(tree, recording).values())
     parts = ((node, part) for node, d in derivatives.items() for part in d.contributions)
     return total + _together((node, part.value) for node, part in parts)
+
+
+def taped_bytes(tree: Tree, recording: Recording) -> float:
+    """Returns the size of what is on tapes."""
+    taped, buffers = _taped(tree, recording), buffers_of(tree.kernel)
+    return sum(values * itemsize(buffers[name].dtype) for (_, name), values in taped.items())
+
+
+def _taped(tree: Tree, recording: Recording) -> dict[Saved, float]:
+    """Returns how many values are on tapes, by what is saved."""
+    buffers = buffers_of(tree.kernel)
+    return {
+        (node, name): _runs(node)
+        * (1 if isinstance(node.stmt, Store) else math.prod(buffers[name].shape))
+        for node, name in recording.recorders
+    }
 
 
 def _together(values: Iterable[tuple[Node, Expr]]) -> float:

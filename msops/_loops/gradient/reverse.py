@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from msops._loops.gradient.activity import active_buffers
 from msops._loops.gradient.boundary import make_boundary
 from msops._loops.gradient.contributions import contributions, operation
+from msops._loops.gradient.costs import taped_bytes
+from msops._loops.gradient.decisions import Decisions, overwriting_extremes, with_decisions
 from msops._loops.gradient.plan import make_plan
 from msops._loops.gradient.relations import Derivative
 from msops._loops.gradient.rules import BY_RESULT
@@ -60,8 +62,15 @@ def reverse(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> Kernel:
     names = Names(kernel)
     active = active_buffers(kernel, {buffer.name for buffer in inputs})
     boundary = make_boundary(tree, inputs, active, names)
-    derivatives = _derivatives(tree, boundary.adjoints)
+    derivatives = _derivatives(tree, boundary.adjoints, {})
     plan = make_plan(tree, derivatives)
+    if extremes := overwriting_extremes(plan):
+        decided, decisions = with_decisions(kernel, extremes, names)
+        other = tree_of(decided)
+        others = _derivatives(other, boundary.adjoints, decisions)
+        replanned = make_plan(other, others)
+        if taped_bytes(other, replanned.recording) < taped_bytes(tree, plan.recording):
+            tree, derivatives, plan = other, others, replanned
     derivatives = plan.chosen(derivatives)
     tapes = make_tapes(tree, plan, names.fresh)
     sweeps = Sweeps(tree, plan, derivatives, boundary.adjoints, tapes, names.fresh)
@@ -95,7 +104,9 @@ def _dtypes(buffers: Sequence[Buffer]) -> str:
     return ", ".join(buffer.dtype for buffer in buffers)
 
 
-def _derivatives(tree: Tree, adjoints: Mapping[str, Buffer]) -> dict[Node, Derivative]:
+def _derivatives(
+    tree: Tree, adjoints: Mapping[str, Buffer], decisions: Decisions
+) -> dict[Node, Derivative]:
     """Returns what the reversal of each active store computes."""
     read = set().union(*(read_by(node.stmt) for node in tree.nodes()))
     written = {node.store.buffer for node in tree.stores()}
@@ -110,7 +121,8 @@ def _derivatives(tree: Tree, adjoints: Mapping[str, Buffer]) -> dict[Node, Deriv
             load.buffer in written for load in loads(store.value)
         )
         result = Load(_RESULT, (), target.dtype)
-        alone = tuple(contributions(store.value, seed, set(adjoints), None))
+        decision = decisions.get(id(store))
+        alone = tuple(contributions(store.value, seed, set(adjoints), None, decision))
         found[node] = Derivative(seed, alone, None, alone)
         if costs_more and operation(store.value) in BY_RESULT:
             parts = contributions(store.value, seed, set(adjoints), result)
