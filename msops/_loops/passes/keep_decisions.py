@@ -13,6 +13,7 @@ after the store, and so is the place of the store.
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Local, Stmt, Store
@@ -29,11 +30,11 @@ def keep_decisions(kernel: Kernel, *, backwards: bool = False) -> Kernel:
     names = Names(kernel)
 
     def kept(stmt: Store | For | If) -> tuple[Stmt, ...]:
-        written = stored_in((stmt,))
         values: list[tuple[Buffer, Expr]] = []
 
         def keep(expr: Expr) -> Expr:
-            if not any(load.buffer in written for load in loads(expr)):
+            read = loads(expr)
+            if not read or stored_in((stmt,)).isdisjoint(load.buffer for load in read):
                 return expr
             scalar = Buffer(names.fresh("kept"), (), expr.dtype)
             values.append((scalar, expr))
@@ -43,12 +44,14 @@ def keep_decisions(kernel: Kernel, *, backwards: bool = False) -> Kernel:
             case If(then=(Store(),), otherwise=()) if not backwards:
                 return (stmt,)
             case Store(indices=indices):
-                stmt = dataclasses.replace(stmt, indices=tuple(map(keep, indices)))
+                parts: dict[str, Any] = {"indices": tuple(map(keep, indices))}
             case For(begin=begin, end=end):
-                stmt = dataclasses.replace(stmt, begin=keep(begin), end=keep(end))
+                parts = {"begin": keep(begin), "end": keep(end)}
             case If(condition=condition):
-                stmt = dataclasses.replace(stmt, condition=keep(condition))
-        whole: Stmt = stmt
+                parts = {"condition": keep(condition)}
+        if not values:
+            return (stmt,)
+        whole: Stmt = dataclasses.replace(stmt, **parts)
         for scalar, expr in reversed(values):
             first = Store(scalar.name, (), expr, location=stmt.location)
             whole = Local(scalar, (first, whole), location=stmt.location)
