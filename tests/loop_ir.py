@@ -84,9 +84,9 @@ from msops._loops.ir.operators import (
     DTYPES,
     FLOATS,
     INTEGERS,
+    PYTHON_SIGNS,
     SYNTAX,
     is_float,
-    python_sign,
     result_dtype,
 )
 from msops._loops.ir.ranges import nested_ranges
@@ -213,6 +213,7 @@ __all__ = [
     "PASSES_TO_CUDA",
     "PASSES_TO_JAX",
     "PREAMBLE",
+    "PYTHON_SIGNS",
     "SYNTAX",
     "TO_F16",
     "TVM_MODULES",
@@ -342,7 +343,6 @@ __all__ = [
     "place_arrays",
     "privatise",
     "put_rows_in_lanes",
-    "python_sign",
     "raise_kernel",
     "read_kernel",
     "read_source",

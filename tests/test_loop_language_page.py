@@ -14,8 +14,8 @@ from loop_ir import (
     DTYPES,
     FUNCTIONS,
     INTRINSICS,
+    PYTHON_SIGNS,
     SYNTAX,
-    python_sign,
 )
 from loop_source import define, read
 
@@ -75,7 +75,7 @@ def test_the_dtypes_that_a_function_takes() -> None:
 
 def test_the_operators_and_dtypes() -> None:
     shown = {code for row in table("Operators") for code in codes(row[0])}
-    signs = set(map(python_sign, SYNTAX.values()))
+    signs = {PYTHON_SIGNS[op] for op in SYNTAX.values()}
     others = {"and", "or", "not", "x if c else y", "-x", "+x", "~x"}
     assert shown == signs | others
     assert set(codes(table("Types")[0][1])) == set(DTYPES)

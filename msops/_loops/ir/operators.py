@@ -67,9 +67,8 @@ SYNTAX: dict[type[ast.operator | ast.cmpop], BinaryOp] = {
 """The operation of each operator and comparison of Python's syntax."""
 
 
-def python_sign(op: str) -> str:
-    """Returns how Python writes a `Binary` operation."""
-    return "**" if op == "pow" else BINARY[op][0]
+PYTHON_SIGNS = {op: "**" if op == "pow" else sign for op, (sign, _) in BINARY.items()}
+"""How Python writes each `Binary` operation."""
 
 
 REDUCIBLE = ("add", "mul", "min", "max", "land", "lor", "and", "or", "xor")

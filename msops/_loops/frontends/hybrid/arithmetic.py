@@ -51,7 +51,7 @@ def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr)
       left: the first.
       right: the second.
     """
-    what = f"'{operators.python_sign(op)}'"
+    what = f"'{operators.PYTHON_SIGNS[op]}'"
     if isinstance(left, Const) and isinstance(right, Const):
         folded = _fold(typing, node, op, left, right)
         if folded is not None:
@@ -199,7 +199,7 @@ def _check_domain(
 ) -> None:
     """Raises if an operation is not defined on the type in which it would compute."""
     domain = operators.BINARY[op][1]
-    what = f"'{operators.python_sign(op)}'"
+    what = f"'{operators.PYTHON_SIGNS[op]}'"
     if op == "div" and not is_float(dtype):
         floats = " / ".join(_as_floats(typing, node))
         is_whole = all(operand.dtype != "bool" for operand in operands)
