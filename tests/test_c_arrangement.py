@@ -811,6 +811,24 @@ def test_an_order_that_walks_along_memory_goes_innermost() -> None:
     ]
 
 
+@pytest.mark.parametrize(("rows", "innermost"), [(3, "j"), (96, "k")])
+def test_terms_go_innermost_along_memory_unless_tiles_take_them(rows: int, innermost: str) -> None:
+    kernel = parse_kernel(
+        f"""kernel product(a: float32[{rows}, 96], b: float32[64, 96]) -> (c) {{
+  buffer c: float32[{rows}, 64]
+  parallel i in 0 .. {rows} {{
+    reduction j in 0 .. 96 {{
+      parallel k in 0 .. 64 {{
+        c[i, k] = c[i, k] + (a[i, j] * b[k, j])
+      }}
+    }}
+  }}
+}}"""
+    )
+    *_, last = nest_of(arranged(order_along_memory, kernel))
+    assert last.split()[1] == innermost
+
+
 def test_a_row_that_is_worth_threads_goes_out_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
     kernel = parse_kernel(

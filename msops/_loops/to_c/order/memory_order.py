@@ -55,6 +55,7 @@ from msops._loops.to_c import cost
 from msops._loops.to_c.facts.blocks import can_swap, in_blocks
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.order.exchange import exchanged, sunk
+from msops._loops.to_c.order.products import is_row_of_product
 
 _FEWEST_OUTSIDE = 2
 _FEWEST_INSIDE = 8
@@ -140,7 +141,7 @@ class _Order:
     def inside(self, loop: For, scope: Scope) -> tuple[Stmt, ...]:
         """Returns the statements that replace a loop; loops inside of it are replaced first."""
         loop = rewrite_inner_loops(loop, scope, self.inside)
-        if loop.kind == "serial" or not is_better_inside(loop, self._buffers, scope.ranges):
+        if loop.kind == "serial" or not self._is_better_inside(loop, scope):
             return (loop,)
         trips = mean_trips(loop, scope.ranges)
         if trips < _FEWEST_INSIDE:
@@ -155,6 +156,13 @@ class _Order:
 
         # Threads can take the blocks of a parallel loop.
         return (in_blocks(loop, _WIDEST_BLOCK, self._names, block_inside),)
+
+    def _is_better_inside(self, loop: For, scope: Scope) -> bool:
+        """Returns whether a loop is better inside; sums of vectors are, unless they go in tiles."""
+        if is_better_inside(loop, self._buffers, scope.ranges):
+            return True
+        may_sum = is_better_inside(loop, self._buffers, scope.ranges, may_sum=True)
+        return may_sum and not is_row_of_product(self._kernel, (loop,), scope)
 
     # Tiles.
 

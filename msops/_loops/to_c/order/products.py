@@ -111,6 +111,21 @@ def products_of(kernel: Kernel, loop: For, scope: Scope, fewest: int = 0) -> lis
     ]
 
 
+def is_row_of_product(kernel: Kernel, row: tuple[Stmt, ...], scope: Scope, fewest: int = 0) -> bool:
+    """Returns whether the loop around a row has sums that `tile_products` would compute in tiles.
+
+    Args:
+      kernel: the kernel.
+      row: the body of that loop, as it may be.
+      scope: the scope of the body.
+      fewest: the fewest terms of a sum, as for `products_of`.
+    """
+    if scope.outer is None or not scope.loops or scope.loops[-1].kind != "parallel":
+        return False
+    around = with_parts(scope.loops[-1], body=row)
+    return bool(products_of(kernel, around, scope.outer, fewest))
+
+
 class _Products:
     def __init__(self, kernel: Kernel, declared: Mapping[str, Buffer] = MappingProxyType({})):
         self._kernel = kernel

@@ -53,7 +53,7 @@ from msops._loops.to_c.facts.bodies import without_locals
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.order.exchange import sunk
 from msops._loops.to_c.order.memory_order import is_better_inside
-from msops._loops.to_c.order.products import products_of
+from msops._loops.to_c.order.products import is_row_of_product, products_of
 from msops._loops.to_c.order.sums import FEWEST_WAITING, ROWS
 
 _FEWEST_POSITIONS = 16
@@ -136,7 +136,8 @@ class Widening:
         whole = in_arrays(flat, arrays)
         may_turn = False
         if not (is_crossed and is_better_inside(whole, buffers, may_sum=is_sum)) and not (
-            size == trips and self._is_row_of_product(widened(flat, size), scope)
+            size == trips
+            and is_row_of_product(self._kernel, widened(flat, size), scope, FEWEST_WAITING)
         ):
             # A row of an array for each position may be left to row_blocks.py.
             are_sums = is_long and not any(v.shape for v in variables)
@@ -189,13 +190,6 @@ class Widening:
         if trips is not None and trips * sum(map(size_bytes, own)) <= _MOST_BYTES:
             return together(rows, trips)
         return (in_blocks(rows, _ROWS, self._names, lambda block, _: together(block, _ROWS)),)
-
-    def _is_row_of_product(self, row: tuple[Stmt, ...], scope: Scope) -> bool:
-        """Returns whether a loop around positions has long sums that gain from tiles of rows."""
-        if scope.outer is None or not scope.loops or scope.loops[-1].kind != "parallel":
-            return False
-        around = with_parts(scope.loops[-1], body=row)
-        return bool(products_of(self._kernel, around, scope.outer, FEWEST_WAITING))
 
 
 def _positions(trips: int, variables: Sequence[Buffer], *, is_shared: bool) -> int:
