@@ -153,7 +153,6 @@ from msops._loops.to_c.materialise.transposing import transpose_factors
 from msops._loops.to_c.materialise.workspaces import place_arrays
 from msops._loops.to_c.order import triangles as c_triangles
 from msops._loops.to_c.order.eliminating import update_later_elements
-from msops._loops.to_c.order.interchange import interchange_updates
 from msops._loops.to_c.order.jamming import unroll_and_jam
 from msops._loops.to_c.order.memory_order import order_along_memory
 from msops._loops.to_c.order.products import tile_products
@@ -312,7 +311,6 @@ __all__ = [
     "fusing",
     "gather_from_neighbours",
     "gather_windows",
-    "interchange_updates",
     "interpret",
     "is_float",
     "isl",

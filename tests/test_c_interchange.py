@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loop_ir import Kernel, interchange_updates, interpret, tile_products
+from loop_ir import Kernel, defer_sums, interpret, tile_products
 from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of, marked
 
@@ -49,7 +49,7 @@ MIXED = """kernel mixed(a: float64[7, 7], b: float64[7, 7], c: float64[13, 7]) -
   }}
 }}"""
 
-PRODUCTS_OF = "msops._loops.to_c.order.interchange.products_of"
+PRODUCTS_OF = "msops._loops.to_c.reduce.deferring.products_of"
 
 
 @pytest.fixture
@@ -65,17 +65,17 @@ def scattered(**parts: str) -> Kernel:
 
 
 def interchanged(**parts: str) -> str:
-    return body_of(arranged_apart(interchange_updates, scattered(**parts)))
+    return body_of(arranged_apart(defer_sums, scattered(**parts)))
 
 
 def is_interchanged(kernel: Kernel) -> bool:
-    return arranged_apart(interchange_updates, kernel) is not kernel
+    return arranged_apart(defer_sums, kernel) is not kernel
 
 
 def test_terms_for_other_rows_are_summed_row_by_row() -> None:
     kernel = scattered()
     assert body_of(kernel).startswith("serial i")
-    after = arranged_apart(interchange_updates, kernel)
+    after = arranged_apart(defer_sums, kernel)
     assert (
         body_of(after)
         == """\
@@ -85,9 +85,9 @@ parallel i in 0 .. 24 {
   }
 }
 parallel k in 0 .. 23 {
-  reduction i_1 in (k + 1) .. 24 {
+  reduction i_row in (k + 1) .. 24 {
     parallel j in 0 .. 24 {
-      c[k, j] = c[k, j] + (b[i_1, j] * a[i_1, k])
+      c[k, j] = c[k, j] + (b[i_row, j] * a[i_row, k])
     }
   }
 }"""
@@ -104,13 +104,14 @@ parallel k in 0 .. 23 {
         ("(i + 1) .. 24", "1 .. 24", "0 .. k"),
         ("0 .. (24 - i)", "0 .. 24", "0 .. (24 - k)"),
         ("(23 - i) .. 24", "0 .. 24", "(23 - k) .. 24"),
-        ("i .. (i + 9)", "0 .. 24", "max(0, k - 8) .. min(16, k + 1)"),
+        # The first terms of the other rows move with them.
+        ("i .. (i + 9)", "0 .. 8", "0 .. (k + 1)"),
     ],
 )
 def test_bounds_are_those_of_the_same_terms(terms: str, rows: str, sums: str) -> None:
     ends = "0 .. 16" if "9" in terms else "0 .. 24"
     text = interchanged(terms=terms, rows=ends, after="")
-    assert text.startswith(f"parallel k in {rows} {{\n  reduction i in {sums} {{")
+    assert text.startswith(f"parallel k in {rows} {{\n  reduction i_row in {sums} {{")
 
 
 @pytest.mark.parametrize("after", ["b[i, 0] = c[i, 0]", "a[i, 0] = c[0, 0]", "a[23, 0] = c[0, i]"])
@@ -121,7 +122,7 @@ def test_sums_stay_whose_terms_the_rows_before_write(after: str) -> None:
 def test_sums_leave_a_loop_first_if_its_rest_needs_them() -> None:
     text = interchanged(terms="(i + 1) .. 24", after="a[i, i] = c[i, 0]")
     assert text.startswith("parallel k in 1 .. 24 {")
-    assert "parallel i_1 in 0 .. 24 {\n  a[i_1, i_1] = c[i_1, 0]" in text
+    assert "parallel i in 0 .. 24 {\n  a[i, i] = c[i, 0]" in text
 
 
 def test_columns_of_a_sum_beside_a_sum_over_them_are_parallel() -> None:
@@ -132,11 +133,11 @@ def test_columns_of_a_sum_beside_a_sum_over_them_are_parallel() -> None:
     kernel = marked(text.format(**parts, sign="+", after=""))
     assert "reduction j in" in body_of(kernel)
     assert """\
-parallel k in 0 .. 24 {
-  reduction i in 0 .. 24 {
-    parallel j in 0 .. 24 {
-      c[k, j] = c[k, j] + (b[i, j] * a[i, k])
-""" in body_of(arranged_apart(interchange_updates, kernel))
+parallel k_1 in 0 .. 24 {
+  reduction i_row_1 in 0 .. 24 {
+    parallel j_1 in 0 .. 24 {
+      c[k_1, j_1] = c[k_1, j_1] + (b[i_row_1, j_1] * a[i_row_1, k_1])
+""" in body_of(arranged_apart(defer_sums, kernel))
 
 
 @pytest.mark.parametrize(
@@ -152,14 +153,29 @@ parallel k in 0 .. 24 {
 )
 def test_other_loops_stay(parts: dict[str, str]) -> None:
     kernel = scattered(**parts)
-    assert interchange_updates(kernel) is kernel
+    assert defer_sums(kernel) is kernel
 
 
 def test_a_loop_that_is_serial_by_request_stays() -> None:
     text = SCATTERED.replace("in {rows} {{", "in {rows} @serial {{")
     parts = {"dtype": "float64", "rows": "0 .. 24", "terms": "0 .. i", "target": "c[k, j]"}
     kernel = marked(text.format(**parts, sign="-", after=""))
-    assert interchange_updates(kernel) is kernel
+    assert defer_sums(kernel) is kernel
+
+
+def test_a_sum_that_is_a_product_as_it_is_stays() -> None:
+    kernel = marked("""kernel sum(a: float32[9, 24, 24], b: float32[9, 24, 32]) -> (c) {
+      buffer c: float32[24, 32]
+      serial t in 0 .. 9 {
+        serial i in 0 .. 24 {
+          serial k in 0 .. 24 {
+            serial j in 0 .. 32 { c[i, j] = c[i, j] + (a[t, i, k] * b[t, k, j]) }
+          }
+        }
+      }
+    }""")
+    assert defer_sums(kernel) is kernel
+    assert arranged_apart(tile_products, kernel) is not kernel
 
 
 @pytest.mark.usefixtures("anything")
@@ -186,7 +202,7 @@ def test_a_loop_that_is_serial_by_request_stays() -> None:
 )  # fmt: skip
 def test_interchanged_updates_mean_the_same(**parts: str) -> None:
     kernel = marked(MIXED.format(**parts))
-    after = arranged_apart(interchange_updates, kernel)
+    after = arranged_apart(defer_sums, kernel)
     inputs = [np.full(b.shape, 2.0) for b in kernel.parameters]
     # Iterations of loops without an order in another one.
     shuffled = interpret(after, inputs, shuffle=random.Random(0))

@@ -22,7 +22,6 @@ TOO_FEW = {
     "version ragged rows": "attention with lengths per row 1.5, its gradient 11",
     "alternate arrays": "gray_scott, 1.26 to 1.44",
     "sum over neighbours": "gradients of stencils: harris 2.65; windows: bilateral 62; n_body 6.5",
-    "defer sums": "gradients: symm 1.52, attention with a mask 4.3",
     "partition windows": "convolutions with padding, 99",
     "sort integers": "medians, 2.6; and gcc takes seven times as long",
     "update later elements": "eliminations, 7.6",

@@ -13,9 +13,8 @@ row_blocks.py    rows that take each step, and each product, together
 windows.py       loops over small windows, written out as statements
 unrolling.py     short inner loops, written out as statements
 eliminating.py   sums over earlier elements, as updates of the later ones
-exchange.py      two loops in the other order
+exchange.py      two loops in the other order, sums row by row
 memory_order.py  loops in the order of memory: outside, innermost or in tiles
-interchange.py   interchange of loops so that each sum is completed before the next
 products.py      tiles of registers for sums that share what they read
 sums.py          sums that fit tiles, and the sizes of tiles
 tiles.py         statements of one sum in a tile
@@ -27,7 +26,6 @@ sharing.py       loops that threads share
 """
 
 from msops._loops.to_c.order.eliminating import update_later_elements
-from msops._loops.to_c.order.interchange import interchange_updates
 from msops._loops.to_c.order.jamming import unroll_and_jam
 from msops._loops.to_c.order.memory_order import order_along_memory
 from msops._loops.to_c.order.products import tile_products
@@ -46,7 +44,6 @@ NESTS = (
     ("unroll short loops", unroll_short_loops),
     ("update later elements", update_later_elements),
     ("order along memory", order_along_memory),
-    ("interchange updates", interchange_updates),
     ("tile products", tile_products),
     ("block triangles", block_triangles),
 )

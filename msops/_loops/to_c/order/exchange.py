@@ -7,30 +7,35 @@ So a reduction may be split and exchanged, too, and a part without updates is pa
 
 Where the inner loop's bounds move with the outer loop, as those of the pairs of a triangle do, the
 two may be exchanged as well: `i in 0 .. n { j in i + 1 .. n` are also `j in 1 .. n { i in 0 .. j`.
+
+A sum in several loops may be completed for one row after the other, if rows go outside and terms
+inside: that is the form of a product of matrices.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
 from functools import partial, reduce
 
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Expr, For, If, Stmt, Var
+from msops._loops.ir.nodes import Expr, For, If, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, is_known, nested_ranges, range_of
 from msops._loops.ir.walk import (
+    Scope,
     declared_in,
     loads,
     map_bodies,
     stored_in,
     substitute,
+    variables,
     with_parts,
     with_value,
 )
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.to_c.facts.blocks import can_swap, index, is_alike
-from msops._loops.to_c.facts.strides import coefficient, is_of_its_own
+from msops._loops.to_c.facts.strides import coefficient, is_of_its_own, stride
 
 
 def sunk(
@@ -115,3 +120,68 @@ def exchanged(outer: For, inner: For, triangles: Ranges | None = None) -> tuple[
     first, past = (simplified(bound, inside) for bound in bounds)
     is_exact = all(is_known(range_of(bound, inside)) for bound in (begin, end, first, past))
     return (around, with_parts(outer, begin=first, end=past)) if is_exact else None
+
+
+def orders(over_rows: For, scope: Scope) -> Iterator[For]:
+    """Yields the loops of a sum in the orders that a product may have.
+
+    Args:
+      over_rows: a loop, and in it loops around one store. If the bounds of an inner one depend on
+        another inner one, there is no order.
+      scope: the scope around the loop.
+    """
+    path: list[For] = []
+    stmt: Stmt = over_rows
+    while isinstance(stmt, For):
+        path.append(stmt)
+        (stmt,) = stmt.body
+    assert isinstance(stmt, Store)
+    store, (terms, *inner) = stmt, path
+    over = {part.var for part in inner}
+    if any(over & (variables(part.begin) | variables(part.end)) for part in inner):
+        return
+    for last in inner:
+        if stride(store, last.var, scope.buffers) != 1:
+            continue
+        columns = with_parts(last, body=(store,), kind="parallel")
+        others = [part for part in inner if part is not last]
+        for row in others:
+            rest = (*(part for part in others if part is not row), columns)
+            nest = _interchanged(terms, (row, *rest), store, scope.ranges)
+            if nest:
+                yield nest
+        if any(
+            coefficient(at, terms.var) and not variables(at) & {p.var for p in inner}
+            for at in store.indices
+        ):
+            body: tuple[Stmt, ...] = (columns,)
+            for part in reversed(others):
+                body = (with_parts(part, body=body),)
+            yield with_parts(terms, body=body, kind="parallel")
+
+
+def _interchanged(loop: For, path: Sequence[For], store: Store, ranges: Ranges) -> For | None:
+    """Returns the nest of an update by rows, each a sum over a loop; None if rows may meet.
+
+    Args:
+      loop: the loop, each iteration of which updates the same elements.
+      path: the loops in it around the update; the first one goes over rows.
+      store: the update.
+      ranges: the ranges of the variables around the loop.
+    """
+    row, *inner = path
+    moving = {loop.var, *(part.var for part in inner)}
+    if any(loads(at) or loop.var in variables(at) for at in store.indices):
+        return None
+    if not any(coefficient(at, row.var) and not variables(at) & moving for at in store.indices):
+        return None
+    swapped = exchanged(loop, row, ranges)
+    if swapped is None:
+        return None
+    body: tuple[Stmt, ...] = (store,)
+    for part in reversed(inner):
+        # Another sum, which stays behind, may have been what made it a reduction.
+        body = (of_its_kind(with_parts(part, body=body)),)
+    outside, inside = swapped
+    terms = with_parts(inside, kind="reduction", body=body)
+    return with_parts(outside, kind="parallel", body=(terms,))

@@ -51,8 +51,7 @@ from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.facts.blocks import from_zero, in_even_blocks, index, with_index
 from msops._loops.to_c.facts.bodies import without_locals
-from msops._loops.to_c.order.exchange import of_its_kind
-from msops._loops.to_c.order.interchange import orders
+from msops._loops.to_c.order.exchange import of_its_kind, orders
 from msops._loops.to_c.order.products import products_of
 from msops._loops.to_c.order.widening import in_arrays
 

@@ -1,4 +1,4 @@
-"""Sums that a loop only adds to are computed for many of its iterations at once.
+"""Sums that a loop adds to leave it, and are computed for many of its iterations at once.
 
     serial t in 0 .. 512 {                  serial t_block in 0 .. 4 {
       local d: float32[96] {                  local d_rows: float32[128, 96] {
@@ -20,17 +20,24 @@ block. What they read of values that the loop changes is kept, with a row for ea
 gradient of a weight in a recurrent network is such a sum. As written, each step updates the whole
 gradient. After the loop it is a product of matrices, which products.py computes in tiles.
 
+A sum that reads nothing that the loop changes, as in the gradient of a product, leaves the whole
+loop where dependences allow that: it runs after all iterations of the rest, or before them. Updates
+of an element by one operation do not order each other.
+
 This is loop distribution with expansion of what the parts share (R. Allen, K. Kennedy, "Optimizing
 Compilers for Modern Architectures", 5.3 and 6.2).
 """
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.costs import CACHE_BYTES
+from msops._loops.analysis.polyhedral.dependences import Dependence, dependences
+from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.elements import exists
@@ -53,6 +60,7 @@ from msops._loops.ir.ranges import Ranges, is_known, nested_ranges
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
+    accesses_of,
     bodies,
     buffers_of,
     declared_in,
@@ -69,6 +77,7 @@ from msops._loops.ir.walk import (
     stored_in,
     substitute,
     variables,
+    visit,
     with_parts,
     with_value,
 )
@@ -76,8 +85,7 @@ from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference, simplified
 from msops._loops.to_c.facts.blocks import from_zero, in_even_blocks, index
 from msops._loops.to_c.facts.strides import coefficient
-from msops._loops.to_c.order.exchange import of_its_kind
-from msops._loops.to_c.order.interchange import orders
+from msops._loops.to_c.order.exchange import of_its_kind, orders
 from msops._loops.to_c.order.products import products_of
 
 _FEWEST_ROWS = 32
@@ -87,9 +95,12 @@ _MOST_BYTES = CACHE_BYTES // 2
 
 
 def defer_sums(kernel: Kernel) -> Kernel:
-    """Returns the kernel with such sums after the loops, if they are products."""
+    """Returns the kernel with such sums in loops of their own, if they are products."""
     deferred = rewrite_loops(kernel, _Deferral(kernel).loop, "serial", "reduction")
-    return kernel if deferred.body == kernel.body else unique_names(simplify(deferred))
+    if deferred.body == kernel.body:
+        return kernel
+    # What is left of a loop may have such sums inside.
+    return defer_sums(unique_names(simplify(deferred)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,17 +154,39 @@ class _Deferral:
         self._names = Names(kernel)
         self._buffers = buffers_of(kernel)
 
+    @functools.cached_property
+    def _dependences(self) -> tuple[Dependence, ...] | None:
+        """The dependences of the kernel; None if they are too complex."""
+        try:
+            return dependences(self._kernel)
+        except TooComplex:
+            return None
+
+    @functools.cached_property
+    def _in_products(self) -> set[int]:
+        """The stores that are sums of a product as they are, by identity."""
+        return {
+            id(found.store)
+            for loop, scope in visit(self._kernel)
+            if isinstance(loop, For) and loop.kind == "parallel"
+            for found in products_of(self._kernel, loop, scope)
+        }
+
     def loop(self, loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
         """Returns what replaces a loop; None to look inside of it."""
-        fewest, most = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
-        if fewest < _FEWEST_ROWS or loop.hint == "serial" or has_bounds_of_data(loop):
+        if loop.hint == "serial" or has_bounds_of_data(loop):
             return None
         (inside,) = scope.inside(loop)
+        fewest, most = difference(loop.end, loop.begin, scope.ranges) or (0, 0)
         found = _Sums(loop, inside.ranges, self._buffers).found
+        free = [each for each in found if not each.kept]
+        if free and (run := self._split(loop, free, most, scope)):
+            return run
+        found = [each for each in found if each.kept]
         kept = {kept for each in found for kept in each.kept}
         row = sum(size_bytes(each.rows("", 1)) for each in kept)
         size = min(most, _MOST_BYTES // max(1, row))
-        if not found or size < _FEWEST_ROWS:
+        if not found or min(fewest, size) < _FEWEST_ROWS:
             return None
 
         def split(block: For, rows: int, around: Scope) -> tuple[Stmt, ...]:
@@ -164,7 +197,7 @@ class _Deferral:
     def _split(
         self, loop: For, found: Sequence[_Deferred], size: int, scope: Scope
     ) -> tuple[Stmt, ...]:
-        """Returns a loop without some sums, and after it these; empty if none is a product.
+        """Returns a loop without some sums, and these; empty if none that may leave is a product.
 
         Args:
           loop: the loop.
@@ -177,9 +210,25 @@ class _Deferral:
             for each in found
             for kept in each.kept
         }
-        products = {id(each.store): self._product(each, loop, rows, scope) for each in found}
-        found = [each for each in found if products[id(each.store)]]
-        needed = dict.fromkeys(kept for each in found for kept in each.kept)
+        products: dict[int, tuple[For, ...]] = {}
+        before: tuple[Stmt, ...] = ()
+        after: tuple[Stmt, ...] = ()
+        for each in found:
+            product = self._product(each, loop, rows, scope)
+            if not product or (not each.kept and id(each.store) in self._in_products):
+                continue
+            if each.kept or self._may_leave(loop, each.store, scope, first=False):
+                after += product
+            elif self._may_leave(loop, each.store, scope, first=True):
+                before += product
+            else:
+                continue
+            products[id(each.store)] = product
+        if not products:
+            return ()
+        needed = dict.fromkeys(
+            kept for each in found if id(each.store) in products for kept in each.kept
+        )
         row = index("sub", Var(loop.var), loop.begin)
 
         def left(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -187,17 +236,28 @@ class _Deferral:
             for stmt in body:
                 done += [kept.store(rows[kept], row) for kept in needed if kept.before is stmt]
                 inner = map_bodies(stmt, left)
-                if any(bodies(inner)) or (isinstance(stmt, Store) and not products.get(id(stmt))):
+                if any(bodies(inner)) or (isinstance(stmt, Store) and id(stmt) not in products):
                     done.append(inner)
             return tuple(done)
 
         rest = of_its_kind(with_parts(loop, body=left(loop.body)))
-        run: tuple[Stmt, ...] = (from_zero(rest, scope.ranges),)
-        for each in found:
-            run += products[id(each.store)]
+        run: tuple[Stmt, ...] = (*before, from_zero(rest, scope.ranges), *after)
         for kept in needed:
             run = (Local(rows[kept], run, location=loop.location),)
-        return run if found else ()
+        return run
+
+    def _may_leave(self, loop: For, store: Store, scope: Scope, *, first: bool) -> bool:
+        """Returns whether a store may run in a loop of its own, before the rest or after it."""
+        around = {outer.var for outer in scope.loops}
+        for found in self._dependences or ():
+            early, late = found.source, found.target
+            if found.is_reduction or found.carrier in around:
+                continue
+            own, other = (early, late) if first else (late, early)
+            is_against = other.statement is store and own.statement is not store
+            if is_against and any(outer.var == loop.var for outer in own.loops):
+                return False
+        return self._dependences is not None
 
     def _product(
         self, found: _Deferred, loop: For, rows: Mapping[_Kept, Buffer], scope: Scope
@@ -238,22 +298,23 @@ class _Deferral:
 
 
 class _Sums:
-    """The sums that a loop only adds to, and that read what it changes.
+    """The sums that a loop adds to.
 
     Attributes:
-      found: the sums. Those that read a value which does not change between them share it.
+      found: the sums. One that is kept values of is nowhere else read in the loop. Those that read
+        a value which does not change between them share it.
     """
 
     def __init__(self, loop: For, ranges: Ranges, buffers: Mapping[str, Buffer]) -> None:
-        own = declared_in(loop.body)
+        self._own = declared_in(loop.body)
         self._ranges, self._buffers = ranges, buffers
-        self._changing = own | stored_in(loop.body)
+        self._changing = self._own | stored_in(loop.body)
         stores = [stmt for stmt in statements(loop.body) if isinstance(stmt, Store)]
         # What reads a sum at another place than its own needs it as it is then.
         read = Counter(load.buffer for load in loads_in(loop.body))
         summed = Counter(s.buffer for s in stores if (u := update_of(s)) and u.op == "add")
         stored = Counter(stmt.buffer for stmt in stores)
-        self._free = {name for name in stored if read[name] == stored[name] == summed[name]} - own
+        self._only_added_to = {n for n in stored if read[n] == stored[n] == summed[n]}
         # What is kept already, and has not changed since then.
         self._live: dict[tuple[Load, tuple[Expr, ...]], _Kept] = {}
         self.found: list[_Deferred] = []
@@ -263,12 +324,8 @@ class _Sums:
         """Finds the sums of a body that always runs, in loops inside of the loop."""
         for stmt in body:
             match stmt:
-                case Store(buffer=name) if path and name in self._free:
-                    within = nested_ranges(path, self._ranges)
-                    kept = self._kept(path, stmt, within)
-                    # It is kept before the loops that it is read in, which may not run at all.
-                    if kept and all(exists(each.load, within, self._buffers) for each in kept):
-                        self.found.append(_Deferred(stmt, path, kept))
+                case Store() if path and update_of(stmt):
+                    self._find_sum(stmt, path)
                 case Local():
                     self._find(stmt.body, path)
                 case For() if not has_bounds_of_data(stmt):
@@ -277,14 +334,19 @@ class _Sums:
             for key in [key for key in self._live if changed & {x.buffer for x in loads(key[0])}]:
                 del self._live[key]
 
+    def _find_sum(self, store: Store, path: tuple[For, ...]) -> None:
+        if not any(access.buffer in self._own for access in accesses_of(store)):
+            self.found.append(_Deferred(store, path, ()))
+        if store.buffer in self._only_added_to - self._own:
+            kept = self._kept(path, store, nested_ranges(path, self._ranges))
+            if kept:
+                self.found.append(_Deferred(store, path, kept))
+
     def _kept(self, path: tuple[For, ...], store: Store, ranges: Ranges) -> tuple[_Kept, ...]:
         """Returns what a sum reads of values that change, each once; empty if it cannot be kept."""
         update = update_of(store)
         assert update
-        over = {part.var for part in path}
         if any(load.buffer in self._changing for at in store.indices for load in loads(at)):
-            return ()
-        if any(over & (variables(part.begin) | variables(part.end)) for part in path):
             return ()
         for part in expressions(update.term):
             # What is not chosen may not exist.
@@ -298,7 +360,12 @@ class _Sums:
             inside = tuple(part for part in path[depth:] if part.var in variables(load))
             axes = (*path[:depth], *inside)
             limits = [ranges[part.var] for part in axes]
-            if len(axes) == len(path) or not all(map(is_known, limits)):
+            # It is kept before the loops that it is read in, which may not run at all.
+            if (
+                len(axes) == len(path)
+                or not all(map(is_known, limits))
+                or not exists(load, ranges, self._buffers)
+            ):
                 return ()
             shape = tuple(high - low + 1 for low, high in limits)
             at = tuple(
