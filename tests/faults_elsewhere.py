@@ -148,6 +148,13 @@ def rounds(x: np.ndarray, mode: str = "floor") -> np.ndarray:
     raise ValueError(f"unknown mode {mode!r}")
 
 
+def writes_and_reads_a_file(x: np.ndarray) -> np.ndarray:
+    with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+        np.save(file, 2 * x)
+        file.seek(0)
+        return np.load(file)
+
+
 kept: list[np.ndarray] = []
 
 
@@ -490,6 +497,7 @@ RIGHT = (
         "a running sum",
         "",
         lambda x: np.cumsum(x, -1, x.dtype) if x.ndim else x,
+    python("a file that is written and read", "", writes_and_reads_a_file),
         bprop=of_jax(lambda x: jnp.cumsum(x, -1) if x.ndim else x),
     ),
     python("a running maximum", "", lambda x: np.maximum.accumulate(x) if x.ndim else x),
