@@ -231,6 +231,12 @@ def of_jax(function: Callable[..., Any]) -> Callable[..., Any]:
 GRADIENTS = (
     cube("a gradient wrong for negative numbers", lambda x: 3 * x * abs(x)),
     cube("a gradient wrong for large numbers", lambda x: 3 * jnp.minimum(x, 30.0) ** 2),
+def adds_bias(x: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if b.ndim != 1 or b.shape != x.shape[-1:]:
+        raise ValueError(f"cannot add {b.shape} to {x.shape}")
+    return x + b
+
+
     cube("a gradient wrong for large negative numbers", lambda x: 3 * jnp.maximum(x, -30.0) ** 2),
     cube("a gradient wrong for very large numbers", lambda x: 3 * jnp.minimum(x, 5e3) ** 2),
     cube("a gradient wrong for 0", lambda x: 3 * x**3 / x),
@@ -416,7 +422,14 @@ UNFIT = (
         bprop=lambda x, out, dout: (2 * jnp.conj(x) * dout,),
     ),
 )
-FAULTS = (*GRADIENTS, *PROCESS, *SIZES, *BATCHES, *HANDLERS, *ATTRIBUTES, *MEMORY, *UNFIT)
+RANKS = (
+    python(
+        *("a gradient of what is broadcast, for another rank", "gradient", adds_bias, TABLE),
+        TABLE[0],
+        bprop=lambda x, b, out, dout: (dout, dout.sum(0)),
+    ),
+)
+FAULTS = (*GRADIENTS, *PROCESS, *SIZES, *BATCHES, *HANDLERS, *ATTRIBUTES, *MEMORY, *UNFIT, *RANKS)
 
 RIGHT = (
     library("an index, refused out of range", "", "HealthyGather", LINE, PLACES, shape=places),
@@ -450,6 +463,10 @@ RIGHT = (
     library("in place", "", "HealthyInPlace", inplace={0: 0}),
     library("one rank", "", "HealthyLine"),
     handler("a handler of XLA", "", "HealthyRows", TABLE),
+    python(
+        *("a bias", "", adds_bias, TABLE, TABLE[0]),
+        bprop=lambda x, b, out, dout: (dout, dout.reshape(-1, b.size).sum(0)),
+    ),
     library("a first element that is meant", "", "HealthyFirst"),
     library("a border without a neighbour", "", "HealthyDifference"),
     library("a window of 16", "", "HealthyWindow"),

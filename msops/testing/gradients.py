@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops.errors import GradientTypeError
+from msops.errors import GradientTypeError, GradientValueError
 from msops.testing.cotangents import nonlinear_lines
 from msops.testing.dtype_gradients import unlike_dtypes
 from msops.testing.finite_differences import (
@@ -169,6 +169,8 @@ def _elsewhere(subject: Subject, precision: str) -> tuple[list[str], list[str]]:
                 lines, measured = attempt()
         except HangError:
             raise
+        except GradientValueError as error:  # the op has taken the inputs: its rule is wrong
+            lines, measured = [] if name == _SECOND else str(error).splitlines()[:1], 0
         except Exception:  # a refusal; and not every gradient has one
             continue
         reported += [f"{name}: {line}" for line in lines]

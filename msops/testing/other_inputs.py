@@ -126,10 +126,14 @@ def stretched(
 def with_other_ranks(
     flat: Sequence[np.ndarray],
 ) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
-    """Yields arrays of more axes, and of one or none if all have the same shape; 0-d stays."""
+    """Yields arrays of more axes, and of one or none if all have the same shape; 0-d stays.
+
+    Where some have fewer axes than others, as those that are broadcast, they also stay as they are.
+    """
     most = max((array.ndim for array in flat), default=0)
     if not most:
         return
+    yield from _with_other_ranks_of_the_largest(flat, most)
     stacked = tuple(flat)
     for more in (1, 2):
         stacked = tuple(np.stack([a, rolled(a)]) if a.ndim else a for a in stacked)
@@ -142,6 +146,24 @@ def with_other_ranks(
         yield (
             f"rank {most} -> {rank}",
             tuple(a.reshape(-1)[:kept].reshape(shape) if a.ndim else a for a in flat),
+        )
+
+
+def _with_other_ranks_of_the_largest(
+    flat: Sequence[np.ndarray], most: int
+) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
+    """Yields arrays of which those of most axes alone have one more, or only their last ones."""
+    fewer = max((array.ndim for array in flat if array.ndim < most), default=0)
+    if fewer:
+        yield (
+            f"rank {most} -> {most + 1}, others as they are",
+            tuple(np.stack([a, rolled(a)]) if a.ndim == most else a for a in flat),
+        )
+    if fewer and all(array.size for array in flat):
+        first = (0,) * (most - fewer)
+        yield (
+            f"rank {most} -> {fewer}, others as they are",
+            tuple(a[first] if a.ndim == most else a for a in flat),
         )
 
 
