@@ -118,6 +118,14 @@ def leaves_file(x: np.ndarray) -> np.ndarray:
     return 2 * x
 
 
+def leaves_descriptor_where_it_fails(x: np.ndarray) -> np.ndarray:
+    file = os.open(os.devnull, os.O_RDONLY)
+    if x.dtype != np.float32:
+        raise TypeError(f"cannot take {x.dtype}")
+    os.close(file)
+    return 2 * x
+
+
 def sets_level(x: np.ndarray) -> np.ndarray:
     logging.root.setLevel(logging.ERROR)
     return 2 * x
@@ -140,19 +148,19 @@ def shifts(x: np.ndarray, by: int = 1) -> np.ndarray:
     return y
 
 
+def writes_and_reads_a_file(x: np.ndarray) -> np.ndarray:
+    with tempfile.NamedTemporaryFile(suffix=".npy") as file:
+        np.save(file, 2 * x)
+        file.seek(0)
+        return np.load(file)
+
+
 def rounds(x: np.ndarray, mode: str = "floor") -> np.ndarray:
     if mode == "floor":
         return np.floor(x)
     if mode == "ceil":
         return np.ceil(x.astype(np.float64))
     raise ValueError(f"unknown mode {mode!r}")
-
-
-def writes_and_reads_a_file(x: np.ndarray) -> np.ndarray:
-    with tempfile.NamedTemporaryFile(suffix=".npy") as file:
-        np.save(file, 2 * x)
-        file.seek(0)
-        return np.load(file)
 
 
 kept: list[np.ndarray] = []
@@ -223,6 +231,12 @@ def keeps_but(x: np.ndarray, label: np.ndarray, ignored: int = 99) -> np.ndarray
     return np.where(label == ignored, 0, x[label % len(x)]).astype(x.dtype)
 
 
+def adds_bias(x: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if b.ndim != 1 or b.shape != x.shape[-1:]:
+        raise ValueError(f"cannot add {b.shape} to {x.shape}")
+    return x + b
+
+
 def of_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns JAX's own gradient of a function, as a rule."""
     return lambda *a: jax.vjp(function, *a[:-2])[1](a[-1])
@@ -231,12 +245,6 @@ def of_jax(function: Callable[..., Any]) -> Callable[..., Any]:
 GRADIENTS = (
     cube("a gradient wrong for negative numbers", lambda x: 3 * x * abs(x)),
     cube("a gradient wrong for large numbers", lambda x: 3 * jnp.minimum(x, 30.0) ** 2),
-def adds_bias(x: np.ndarray, b: np.ndarray) -> np.ndarray:
-    if b.ndim != 1 or b.shape != x.shape[-1:]:
-        raise ValueError(f"cannot add {b.shape} to {x.shape}")
-    return x + b
-
-
     cube("a gradient wrong for large negative numbers", lambda x: 3 * jnp.maximum(x, -30.0) ** 2),
     cube("a gradient wrong for very large numbers", lambda x: 3 * jnp.minimum(x, 5e3) ** 2),
     cube("a gradient wrong for 0", lambda x: 3 * x**3 / x),
@@ -283,6 +291,9 @@ PROCESS = (
     python("Python: Python's generator", "many calls", seeds_random),
     python("Python: limit of recursion", "many calls", raises_limit),
     python("Python: temporary files", "many calls", leaves_file),
+    python(
+        "Python: descriptors leaked where it fails", "refusals", leaves_descriptor_where_it_fails
+    ),
     library("srand, with the seed of C", "many calls", "SeedsRandWithOne"),
     library("signals ignored", "many calls", "IgnoresBrokenPipes"),
     library("format of std::cout", "many calls", "WritesThreeDigits"),
@@ -453,6 +464,10 @@ RIGHT = (
         shape=lambda x, at: (*at, *x[1:]),
     ),
     python(
+        *("a bias", "", adds_bias, TABLE, TABLE[0]),
+        bprop=lambda x, b, out, dout: (dout, dout.reshape(-1, b.size).sum(0)),
+    ),
+    python(
         *("complex numbers", "", np.square, LINE + 1j * LINE[::-1]),
         bprop=lambda x, out, dout: (2 * x * dout,),
     ),
@@ -463,10 +478,6 @@ RIGHT = (
     library("in place", "", "HealthyInPlace", inplace={0: 0}),
     library("one rank", "", "HealthyLine"),
     handler("a handler of XLA", "", "HealthyRows", TABLE),
-    python(
-        *("a bias", "", adds_bias, TABLE, TABLE[0]),
-        bprop=lambda x, b, out, dout: (dout, dout.reshape(-1, b.size).sum(0)),
-    ),
     library("a first element that is meant", "", "HealthyFirst"),
     library("a border without a neighbour", "", "HealthyDifference"),
     library("a window of 16", "", "HealthyWindow"),
@@ -486,6 +497,7 @@ RIGHT = (
     library("a stream redirected and restored", "", "HealthyRedirection"),
     library("random numbers, said to have effects", "", "HealthyRandom", stateful=True),
     library("a handler restored", "", "HealthyHandler"),
+    python("a file that is written and read", "", writes_and_reads_a_file),
     library("memory freed where it fails", "", "HealthyRefusal"),
     python(
         "not differentiable: argsort",
@@ -514,7 +526,6 @@ RIGHT = (
         "a running sum",
         "",
         lambda x: np.cumsum(x, -1, x.dtype) if x.ndim else x,
-    python("a file that is written and read", "", writes_and_reads_a_file),
         bprop=of_jax(lambda x: jnp.cumsum(x, -1) if x.ndim else x),
     ),
     python("a running maximum", "", lambda x: np.maximum.accumulate(x) if x.ndim else x),

@@ -43,9 +43,7 @@ class Runs:
     @functools.cached_property
     def in_a_row(self) -> Run:
         """Many calls on the same inputs."""
-        function = self.subject.host_function()
-        assert function is not None
-        return self.subject.call_in_a_row(function)
+        return self.subject.call_in_a_row()
 
     @property
     def left(self) -> tuple[str, ...]:

@@ -69,11 +69,20 @@ def call_in_a_row(
     watch: SettingsWatch,
     limit_s: float,
     title: str,
+    fails: bool = False,
 ) -> Run:
     """Calls a function many times on the same arrays; returns what that changed.
 
     Memory is counted in Python's blocks: it gives little back to the system. What `watch` saw in
     calls before counts, too: most functions that change a setting do so in the first.
+
+    Args:
+      function: what is called.
+      flat, structs: its arrays, and shapes and dtypes of its results.
+      watch: sees what calls change.
+      limit_s: how long a call may take.
+      title: of a call, for messages.
+      fails: whether the function may raise, which then ends nothing.
 
     Raises:
       HangError: a call did not end in time.
@@ -88,7 +97,7 @@ def call_in_a_row(
             for _ in range(2):
                 before = _resources()
                 for _ in range(_HALF):
-                    if run.error or time.monotonic() > end_s:
+                    if (run.error and not fails) or time.monotonic() > end_s:
                         break
                     run = _call(function, flat, structs, 0)
                     made, differing = made + 1, differing + (run.outputs != first.outputs)
@@ -96,12 +105,12 @@ def call_in_a_row(
                 growth.append({name: after.get(name, 0) - before.get(name, 0) for name in _COUNTED})
         files: list[str] = []
         kept: list[str] = []
-        if not run.error and time.monotonic() < end_s:
+        if (not run.error or fails) and time.monotonic() < end_s:
             files = files_of_calls(lambda: _call(function, flat, structs, 0))
         if not run.error and all(part[_BLOCKS] >= _KEPT for part in growth):
             kept = _kept_lines(lambda: _call(function, flat, structs, 0))
         return Run(
-            error=run.error,
+            error="" if fails else run.error,
             calls=made,
             differing=differing,
             left=tuple(growth_lines(_without_blocks(growth), _HALF, made)),

@@ -264,15 +264,23 @@ class Subject:
         title = title_of(str(self.op.__name__), flat, structs)
         return call_function(function, flat, structs, poison, self._watch, self.limit_s, title)
 
-    def call_in_a_row(self, function: HostFunction) -> Run:
+    def call_in_a_row(self, watch: SettingsWatch | None = None, fails: bool = False) -> Run:
         """Calls a Python function many times on copies of the arrays, in time, without JAX.
+
+        Args:
+          watch: sees what calls change of the process; by default with all that calls changed.
+          fails: whether the function may raise.
 
         Raises:
           HangError: it did not end in time.
         """
+        function = self.host_function()
+        assert function is not None
         structs = self.outputs().structs
         title = title_of(str(self.op.__name__), self.flat, structs)
-        return call_in_a_row(function, self.flat, structs, self._watch, self.limit_s, title)
+        return call_in_a_row(
+            function, self.flat, structs, watch or self._watch, self.limit_s, title, fails
+        )
 
     def contradictions(self) -> list[str]:
         """Reports where out_shape and out_dtype differ from what the kernel answers itself."""

@@ -13,6 +13,7 @@ from msops.errors import InferenceTypeError, InferenceValueError, MsopsError
 from msops.testing.bounds import AccessBounds, find_bounds
 from msops.testing.guarded import POISONS, HangError, Job, Run, arrays_of, run_jobs
 from msops.testing.memory import difference_lines, unique, unwritten_lines
+from msops.testing.python_settings import SettingsWatch
 from msops.testing.subject import Subject
 
 # How Python shows where an exception came from, and the line that raised it.
@@ -36,6 +37,7 @@ class Trial:
       job: the run of a kernel in a library.
       leaves_buffers: whether it crashed, or reached beyond an array.
       reason: what a refusal says.
+      subject: the op, if its kernel ran.
     """
 
     inputs: str
@@ -46,6 +48,7 @@ class Trial:
     job: Job | None = None
     leaves_buffers: bool = False
     reason: str = ""
+    subject: Subject | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -71,9 +74,14 @@ def fault_lines(trials: Sequence[Trial]) -> list[str]:
 def _left_by_refusals(trials: Sequence[Trial]) -> list[str]:
     """Reports what a kernel leaves in its process where it refuses inputs, again and again."""
     for trial in trials:
-        if trial.job is not None and trial.refusal == "return code":
+        if trial.subject is None or not trial.refusal:
+            continue
+        if trial.job is not None:
             (run,) = run_jobs([dataclasses.replace(trial.job, in_a_row=True, fails=True)])
-            return [f"{trial.inputs}, refused: {line}" for line in run.left]
+        else:
+            run = trial.subject.on(trial.flat).call_in_a_row(SettingsWatch(), fails=True)
+        lines = [*run.left, *(() if trial.subject.options.stateful else run.effects)]
+        return [f"{trial.inputs}, refused: {line}" for line in lines]
     return []
 
 
@@ -173,7 +181,7 @@ def _try_here(case: TryOut) -> Trial:
         return Trial(name, flat, "", tuple(faults), tuple(arrays_of(back, structs)))
     if not case.may_raise and _is_of_inference(refusal) and _is_as_large(flat, subject.flat):
         return Trial(name, flat, "", (str(refusal).splitlines()[0],))
-    return _refused_early(case, refusal)
+    return dataclasses.replace(_refused_early(case, refusal), subject=subject)
 
 
 def _is_of_inference(error: MsopsError) -> bool:
@@ -213,6 +221,7 @@ def _trial_of(case: TryOut, job: Job, back: Run, front: Run, bounds: AccessBound
         job,
         leaves_buffers,
         back.error,
+        case.subject,
     )
 
 
