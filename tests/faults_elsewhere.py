@@ -227,6 +227,19 @@ def doubles_squares(x: Any) -> Any:
     return y
 
 
+def distances(x: np.ndarray) -> np.ndarray:
+    if x.ndim != 2:
+        raise ValueError(f"expected rows; got {x.shape}")
+    return np.square(x[:, None] - x).sum(-1, dtype=x.dtype)
+
+
+def distances_but_last(x: np.ndarray) -> np.ndarray:
+    y = distances(x)
+    y[-1:] = 0
+    y[:, -1:] = 0
+    return y
+
+
 def keeps_but(x: np.ndarray, label: np.ndarray, ignored: int = 99) -> np.ndarray:
     return np.where(label == ignored, 0, x[label % len(x)]).astype(x.dtype)
 
@@ -350,6 +363,10 @@ BATCHES = (
         vmap="expand_dims",
     ),
     python(
+    python(
+        *("Python: wrong at the last of rows and columns", "sizes", distances_but_last, TABLE),
+        shape=lambda x: x[:1] * 2,
+    ),
         "a gradient of a batch of batches",
         "gradient",
         only(lambda x: x.ndim == 1, np.square),
@@ -482,6 +499,10 @@ RIGHT = (
     library("a border without a neighbour", "", "HealthyDifference"),
     library("a window of 16", "", "HealthyWindow"),
     library("a weight for each place", "", "HealthyWeights"),
+    Case(
+        "sizes and dtypes that out refuses", "", lambda: pyfunc(moments, out=of_moments), (TABLE,)
+    ),
+    python("distances", "", distances, TABLE, shape=lambda x: x[:1] * 2),
     python("an outer product", "", np.outer, LINE, LINE, shape=lambda x, y: (x[0], y[0])),
     python("centred", "", lambda x: x - x.mean(dtype=x.dtype) if x.size else x),
     python(

@@ -11,13 +11,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from msops.testing.orders import Axes, Case, Reordering
+from msops.testing.orders import Case, Reordering
 from msops.testing.subject import Subject
 from msops.testing.tolerances import close
 from msops.testing.trials import Arrays, results_of
 
 # Fewer places have no rule to which one is an exception.
 _LEAST = 8
+# Where the one is, and where its input went.
+_MOVED = 2
 
 
 def one_alone(subject: Subject, cases: Sequence[Case], is_safe: bool) -> list[str]:
@@ -25,7 +27,8 @@ def one_alone(subject: Subject, cases: Sequence[Case], is_safe: bool) -> list[st
 
     Inputs in another order show it at two places: where it is, and where its input went. At a
     border of a stencil they show more, as each result depends on others. The first place of an axis
-    may be meant, as the start of a recurrence, or the mean of a spectrum.
+    may be meant, as the start of a recurrence, or the mean of a spectrum. Where each two
+    inputs have a result, a place is one of rows and of columns.
 
     Raises:
       HangError: a call did not end in time.
@@ -33,16 +36,16 @@ def one_alone(subject: Subject, cases: Sequence[Case], is_safe: bool) -> list[st
     lines = []
     for places in cases[0].ordered if cases else ():
         own = [case for case in cases if not case.more and places in case.ordered]
-        if places.is_single:
+        if places.is_of_single_inputs:
             case = max(own, key=lambda case: case.size)
             lines += _alone_in(subject, places, case, is_safe)
     return lines
 
 
 def _alone_in(subject: Subject, places: Reordering, case: Case, is_safe: bool) -> list[str]:
-    count = _rows(case.results[0], places, places.axes_of_results, 0).shape[0]
-    once = _unlike(places, case, case.ordered[places])
-    if count < _LEAST or not 0 < len(once) <= 2:
+    count = len(_by_place(case.results[0], places, 0)[0])
+    once = _unlike(places, case, case.ordered[places]) if count >= _LEAST else set()
+    if not 0 < len(once) <= _MOVED:
         return []
     other = dataclasses.replace(places, seed=1)
     (again,) = results_of(subject, [other.inputs(case.flat)], is_safe)
@@ -56,18 +59,25 @@ def _alone_in(subject: Subject, places: Reordering, case: Case, is_safe: bool) -
 
 
 def _unlike(places: Reordering, case: Case, got: Arrays) -> set[int]:
-    """Returns the places whose results are not those of the inputs that are there now."""
+    """Returns places whose results are not those of the inputs that are there now.
+
+    They are the fewest that all such results belong to, or some that are too many.
+    """
     unlike: set[int] = set()
     for index, expected in enumerate(places.results(case.results)):
         differ = ~close(expected, got[index])
-        rows = _rows(differ, places, places.axes_of_results, index)
-        unlike.update(np.flatnonzero(rows.any(1)).tolist())
+        views = _by_place(differ, places, index)
+        while differ.any() and len(unlike) <= _MOVED:
+            counts = sum(np.count_nonzero(view.reshape(len(view), -1), axis=1) for view in views)
+            worst = int(np.argmax(counts))
+            unlike.add(worst)
+            for view in views:
+                view[worst] = False
     return unlike
 
 
-def _rows(array: np.ndarray, places: Reordering, axes: Axes, index: int) -> np.ndarray:
-    """Returns an array with a row for each place."""
+def _by_place(array: np.ndarray, places: Reordering, index: int) -> list[np.ndarray]:
+    """Returns views of a result, each with one of its axes of places in front."""
     if not places.extent:
-        return array.reshape(-1, 1)
-    moved = np.moveaxis(array, axes[index][0], 0)
-    return moved.reshape(moved.shape[0], -1)
+        return [array.reshape(-1)]
+    return [np.moveaxis(array, axis, 0) for axis in places.axes_of_results[index]]

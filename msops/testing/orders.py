@@ -50,8 +50,13 @@ class Reordering:
     @property
     def is_single(self) -> bool:
         """Whether each result has one axis of places, and no input has several."""
+        return self.is_of_single_inputs and max(map(len, self.axes_of_results), default=1) <= 1
+
+    @property
+    def is_of_single_inputs(self) -> bool:
+        """Whether each result has axes of places, and no input has several."""
         return not self.extent or (
-            set(map(len, self.axes_of_results)) == {1} and max(map(len, self.axes)) == 1
+            0 not in map(len, self.axes_of_results) and max(map(len, self.axes)) == 1
         )
 
     def inputs(self, flat: Arrays, more: int = 0, kept: int | None = None) -> Arrays:
