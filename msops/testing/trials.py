@@ -16,9 +16,8 @@ from msops.testing.memory import difference_lines, unique, unwritten_lines
 from msops.testing.python_settings import SettingsWatch
 from msops.testing.subject import Subject
 
-# How Python shows where an exception came from, and the line that raised it.
-_RAISED_AT = re.compile(r'^ *File "[^\n]*\n(?P<line>[^\n]*)', re.MULTILINE)
-_ON_PURPOSE = re.compile(r"\b(?:raise|assert)\b")
+# What many calls may take besides one, on a busy machine too.
+_MANY_CALLS_S = 5.0
 NOT_TRIED = "a handler of XLA could end this process"
 
 Arrays: TypeAlias = tuple[np.ndarray, ...]
@@ -77,7 +76,9 @@ def _left_by_refusals(trials: Sequence[Trial]) -> list[str]:
         if trial.subject is None or not trial.refusal:
             continue
         if trial.job is not None:
-            (run,) = run_jobs([dataclasses.replace(trial.job, in_a_row=True, fails=True)])
+            limit_s = trial.job.limit_s + _MANY_CALLS_S
+            job = dataclasses.replace(trial.job, in_a_row=True, fails=True, limit_s=limit_s)
+            (run,) = run_jobs([job])
         else:
             run = trial.subject.on(trial.flat).call_in_a_row(SettingsWatch(), fails=True)
         lines = [*run.left, *(() if trial.subject.options.stateful else run.effects)]
