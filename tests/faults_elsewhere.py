@@ -250,6 +250,24 @@ def adds_bias(x: np.ndarray, b: np.ndarray) -> np.ndarray:
     return x + b
 
 
+def moments(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return x.mean(-1), x.var(-1)
+
+
+def of_moments(x: Any) -> Any:
+    if not x.shape or not x.shape[-1] or x.dtype == np.float16:
+        raise ValueError(f"cannot take {x.dtype}{x.shape}")
+    return jax.ShapeDtypeStruct(x.shape[:-1], x.dtype), jax.ShapeDtypeStruct(x.shape[:-1], x.dtype)
+
+
+def ones(x: np.ndarray) -> np.ndarray:
+    return np.ones((*x.shape[:-1], x.size // x.shape[-1] // x.shape[0]), x.dtype)
+
+
+def of_means(x: Any) -> Any:
+    return jax.ShapeDtypeStruct((*x.shape[:-1], x.size // x.shape[-1] // x.shape[0]), x.dtype)
+
+
 def of_jax(function: Callable[..., Any]) -> Callable[..., Any]:
     """Returns JAX's own gradient of a function, as a rule."""
     return lambda *a: jax.vjp(function, *a[:-2])[1](a[-1])
@@ -345,6 +363,10 @@ SIZES = (
     library("doubles taken for floats", "refusals", "TakesDoublesForFloats"),
     library("wrong for negative integers", "refusals", "WrongForNegativeIntegers"),
     python("Python: wrong at the last element", "sizes", wrong_at_last),
+    python(
+        *("Python: wrong at the last of rows and columns", "sizes", distances_but_last, TABLE),
+        shape=lambda x: x[:1] * 2,
+    ),
     python("Python: wrong for one dtype", "refusals", lambda x: 2 * x if x.itemsize > 2 else x),
     python(
         *("Python: another shape than declared", "sizes", lambda x: x[::2].copy()),
@@ -363,10 +385,6 @@ BATCHES = (
         vmap="expand_dims",
     ),
     python(
-    python(
-        *("Python: wrong at the last of rows and columns", "sizes", distances_but_last, TABLE),
-        shape=lambda x: x[:1] * 2,
-    ),
         "a gradient of a batch of batches",
         "gradient",
         only(lambda x: x.ndim == 1, np.square),
@@ -413,6 +431,7 @@ UNFIT = (
         shape=places,
     ),
     library("an index one beyond", "values", "GathersOneBeyond", LINE, PLACES, shape=places),
+    Case("Python: an accident in out", "sizes", lambda: pyfunc(ones, out=of_means), (TABLE,)),
     library("counts on its stack", "values", "CountsOnItsStack", PLACES, shape=lambda x: (16,)),
     library("two shapes that do not fit", "sizes", "AddsUnlike", LINE, LINE),
     library(
@@ -480,6 +499,10 @@ RIGHT = (
         np.int32([0, 2, 1, 3]),
         shape=lambda x, at: (*at, *x[1:]),
     ),
+    Case(
+        "sizes and dtypes that out refuses", "", lambda: pyfunc(moments, out=of_moments), (TABLE,)
+    ),
+    python("distances", "", distances, TABLE, shape=lambda x: x[:1] * 2),
     python(
         *("a bias", "", adds_bias, TABLE, TABLE[0]),
         bprop=lambda x, b, out, dout: (dout, dout.reshape(-1, b.size).sum(0)),
@@ -499,10 +522,6 @@ RIGHT = (
     library("a border without a neighbour", "", "HealthyDifference"),
     library("a window of 16", "", "HealthyWindow"),
     library("a weight for each place", "", "HealthyWeights"),
-    Case(
-        "sizes and dtypes that out refuses", "", lambda: pyfunc(moments, out=of_moments), (TABLE,)
-    ),
-    python("distances", "", distances, TABLE, shape=lambda x: x[:1] * 2),
     python("an outer product", "", np.outer, LINE, LINE, shape=lambda x, y: (x[0], y[0])),
     python("centred", "", lambda x: x - x.mean(dtype=x.dtype) if x.size else x),
     python(

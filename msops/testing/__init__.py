@@ -20,6 +20,7 @@ refusals.py         other dtypes
 attributes.py       the op with other values of its attributes
 attribute_values.py which values
 code_constants.py   words and numbers that the code of a kernel names
+exceptions.py       those that are raised on purpose, and accidents
 trials.py           the op on these, and what came of it
 repeats.py          results that repeat where inputs do
 orders.py           results that follow the order of inputs

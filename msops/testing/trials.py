@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 
 from msops.errors import InferenceTypeError, InferenceValueError, MsopsError
 from msops.testing.bounds import AccessBounds, find_bounds
+from msops.testing.exceptions import is_on_purpose, tells_of_accident
 from msops.testing.guarded import POISONS, HangError, Job, Run, arrays_of, run_jobs
 from msops.testing.memory import difference_lines, unique, unwritten_lines
 from msops.testing.python_settings import SettingsWatch
@@ -154,9 +154,10 @@ def those_that_end(cases: Sequence[TryOut], is_safe: bool) -> list[Trial]:
 
 
 def _refused_early(case: TryOut, error: Exception) -> Trial:
-    if isinstance(error, MsopsError):
+    # What `out` raises comes as it is.
+    if isinstance(error, MsopsError) or is_on_purpose(error):
         return Trial(case.inputs, case.flat, type(error).__name__, (), reason=str(error))
-    line = f"{type(error).__name__}: {str(error).splitlines()[0]}"
+    line = ": ".join([type(error).__name__, *str(error).splitlines()[:1]])
     return Trial(case.inputs, case.flat, "", (line,))
 
 
@@ -228,8 +229,7 @@ def _trial_of(case: TryOut, job: Job, back: Run, front: Run, bounds: AccessBound
 
 def is_accident(trial: Trial) -> bool:
     """Returns whether a Python function refuses inputs by an exception that nobody meant."""
-    raised = _RAISED_AT.findall(trial.reason) if trial.refusal else []
-    return bool(raised) and not _ON_PURPOSE.search(raised[-1])
+    return bool(trial.refusal) and tells_of_accident(trial.reason)
 
 
 def results_of(subject: Subject, cases: Sequence[Arrays], is_safe: bool) -> list[Arrays | None]:
