@@ -9,8 +9,8 @@ serial i in 0 .. 100 {
 
 from __future__ import annotations
 
-from msops._loops.ir.nodes import Expr, For, If, Stmt
-from msops._loops.ir.walk import loads, statements, stored_in, variables
+from msops._loops.ir.nodes import For, If
+from msops._loops.ir.walk import loads, stored_in, variables
 
 
 def ends_early(loop: For) -> bool:
@@ -24,12 +24,3 @@ def ends_early(loop: For) -> bool:
             changed = {load.buffer for load in loads(condition)} & stored_in(then)
             return bool(changed) and loop.var not in variables(condition)
     return False
-
-
-def conditions_to_go_on(body: tuple[Stmt, ...]) -> dict[str, Expr]:
-    """Returns, by its variable, the condition of each loop that ends early."""
-    return {
-        loop.var: loop.body[0].condition
-        for loop in statements(body)
-        if isinstance(loop, For) and ends_early(loop) and isinstance(loop.body[0], If)
-    }

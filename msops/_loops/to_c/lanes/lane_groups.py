@@ -33,6 +33,7 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from msops._loops.analysis.costs import fixed_trips
+from msops._loops.analysis.early_ends import ends_early
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
@@ -76,7 +77,6 @@ def in_lanes(
     loop: For,
     prepared: tuple[Stmt, ...],
     around: Sequence[For | If],
-    ends: Mapping[str, Expr],
     scope: Scope,
     names: Names,
     fewest_left: int,
@@ -87,7 +87,6 @@ def in_lanes(
       loop: the loop over rows.
       prepared: its body, with copies.
       around: the loops and conditions in it that go around the lanes.
-      ends: by its variable, the condition without which a loop in it does nothing more.
       scope: the scope around the loop.
       names: the names of the kernel.
       fewest_left: remaining rows that are worth a group of their own.
@@ -100,7 +99,7 @@ def in_lanes(
 
     def groups(part: For, size: int) -> tuple[Stmt, ...]:
         def inside(first: Expr) -> tuple[Stmt, ...]:
-            return _Group(names, part, first, size, rows, alike, ends).placed(prepared, {})
+            return _Group(names, part, first, size, rows, alike).placed(prepared, {})
 
         return in_groups(part, size, names.fresh(f"{loop.var}_block"), scope.ranges, inside)
 
@@ -123,7 +122,6 @@ class _Group:
       size: how many rows there are.
       rows: ids of the loops and conditions that go around the lanes.
       alike: the variables that hold the same in all lanes, and go around them, too.
-      ends: by its variable, the condition without which a loop does nothing more.
     """
 
     names: Names
@@ -132,7 +130,6 @@ class _Group:
     size: int
     rows: Set[int]
     alike: Set[str]
-    ends: Mapping[str, Expr]
 
     def placed(self, body: tuple[Stmt, ...], wide: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
         """Returns a body with a loop over lanes around the statements outside of rows.
@@ -173,7 +170,10 @@ class _Group:
             else:
                 assert id(stmt) in self.rows
                 row = map_bodies(stmt, lambda inner: self.placed(inner, wide))
-                placed.append(self._while_any_goes_on(row, wide) if isinstance(row, For) else row)
+                match stmt, row:
+                    case For(body=(If(condition=condition),)), For() if ends_early(stmt):
+                        row = self._while_any_goes_on(row, condition, wide)
+                placed.append(row)
         flush()
         return tuple(placed)
 
@@ -189,11 +189,8 @@ class _Group:
             and any(access.buffer in arrays for access in accesses_in(loop.body))
         )
 
-    def _while_any_goes_on(self, row: For, wide: Mapping[str, Buffer]) -> Stmt:
-        """Returns a loop that is left once its condition holds in none of the lanes."""
-        condition = self.ends.get(row.var)
-        if condition is None:
-            return row
+    def _while_any_goes_on(self, row: For, condition: Expr, wide: Mapping[str, Buffer]) -> Stmt:
+        """Returns a loop that is left once a condition holds in none of the lanes."""
         left = self.names.fresh("left")
         number = Load(left, (), INDEX_DTYPE)
         one_more = Select(condition, integer(1), integer(0), INDEX_DTYPE)

@@ -24,7 +24,6 @@ import math
 from collections.abc import Sequence, Set
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
-from msops._loops.analysis.early_ends import conditions_to_go_on
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import For, If, Kernel, Load, Local, Stmt, Store
 from msops._loops.ir.ranges import Ranges, loop_range
@@ -101,8 +100,7 @@ class _Lanes:
             body = self._prepared(loop.body, loop, inside, around, may_be_nested)
             if not around or not self._pays(body, around, inside.ranges):
                 return None
-            ends = conditions_to_go_on(loop.body)
-            return in_lanes(loop, body, around, ends, scope, self._names, _FEWEST_LEFT)
+            return in_lanes(loop, body, around, scope, self._names, _FEWEST_LEFT)
 
         found = rows(may_be_nested=False)
         if found is None:

@@ -18,7 +18,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 
 from msops._loops.analysis.costs import mean_trips
-from msops._loops.analysis.early_ends import conditions_to_go_on
 from msops._loops.ir.names import Names, over_box
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, nested_ranges
@@ -49,7 +48,7 @@ _FEWEST_TRIPS = 8
 
 def with_arrays_of_own(
     loop: For, scope: Scope, kernel: Kernel, names: Names
-) -> tuple[tuple[Stmt, ...], list[For | If], dict[str, Expr]] | None:
+) -> tuple[tuple[Stmt, ...], list[For | If]] | None:
     """Returns the body of a loop on copies of its rows; None if these gain nothing in lanes.
 
     Args:
@@ -59,8 +58,7 @@ def with_arrays_of_own(
       names: the names of the kernel.
 
     Returns:
-      The body, its loops and conditions that go around the lanes, and the
-      conditions of `conditions_to_go_on`, which read the copies too.
+      The body, and its loops and conditions that go around the lanes.
     """
     buffers = buffers_of(kernel)
     copied = _arrays_of_own(loop, buffers)
@@ -148,7 +146,7 @@ def _on_copies(
     copied: Sequence[Buffer],
     back: Collection[Buffer],
     names: Names,
-) -> tuple[tuple[Stmt, ...], list[For | If], dict[str, Expr]]:
+) -> tuple[tuple[Stmt, ...], list[For | If]]:
     """Returns what `with_arrays_of_own` does; the loops that copy do not go around the lanes.
 
     Args:
@@ -175,7 +173,7 @@ def _on_copies(
     body: tuple[Stmt, ...] = (*before, *changed, *after)
     for inner in own.values():
         body = (Local(inner, body, location=loop.location),)
-    return body, around, conditions_to_go_on(changed)
+    return body, around
 
 
 def _copy(loop: For, buffer: Buffer, own: Buffer, names: Names, *, is_back: bool) -> Stmt:
