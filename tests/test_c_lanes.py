@@ -221,9 +221,12 @@ serial k in 0 .. 9 {
 
 def test_lanes_that_are_off_store_what_they_hold() -> None:
     # A load of what was stored under a mask would wait for memory.
-    text = printed(run_passes(rows("if (s[] > 3) { s[] = s[] // 3 }"), PASSES_TO_C), 0).text
-    assert "ms_on_1 ? " in text
-    assert "ms_put_" not in text
+    kernel = rows("if (s[] > 3) { s[] = s[] // 3 z[] = z[] / 3.0:float64 }")
+    half = parse_kernel(kernel_text(kernel).replace("float64", "float16"))
+    for each in (kernel, half):
+        text = printed(run_passes(each, PASSES_TO_C), 0).text
+        assert "ms_on_1 ? " in text
+        assert "ms_put_" not in text
 
 
 def test_rows_of_which_every_step_picks_an_element_stay() -> None:

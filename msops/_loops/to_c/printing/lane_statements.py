@@ -117,6 +117,12 @@ class LaneStatements:
         """Returns a condition as it is in memory: 0 or 1 in a byte."""
         return f"({self.lanes.types.of('bool')})({self.lanes.condition(expr, 1)} & 1)"
 
+    def _as_stored(self, expr: Expr) -> str:
+        """Returns a vector of values as they are in memory."""
+        if expr.dtype == "bool":
+            return self._bool(expr)
+        return self.lanes.in_storage(expr) if expr.dtype in ROUNDED else self.lanes.value(expr)
+
     def _summed(self, update: Update) -> str:
         """Returns the sum of an element or variable and a term."""
         total, dtype = self.lanes.value(update.target), update.target.dtype
@@ -186,24 +192,20 @@ class LaneStatements:
         if dtype in ROUNDED and store.buffer in self._values.variables:
             # A variable outside of the loop, which is a float until it is stored.
             raise UnprintableError
-        if dtype == "bool":
-            value = self._bool(store.value)
-        elif dtype in ROUNDED:
-            value, dtype = self.lanes.in_storage(store.value), "uint16"
-        else:
-            # A tile: alone, a sum would wait longer for a fused operation than for an addition.
-            is_tile = self._values.is_local(store.buffer) and len(self._loop.body) > 1
-            is_sum = self._loop.kind == "reduction" or is_tile
-            update = sum_of(store) if is_sum and is_float(dtype) else None
-            value = (
-                self._summed(update)
-                if update is not None and update.op == "add"
-                else self.lanes.value(store.value)
-            )
+        # A tile: alone, a sum would wait longer for a fused operation than for an addition.
+        is_tile = self._values.is_local(store.buffer) and len(self._loop.body) > 1
+        is_sum = self._loop.kind == "reduction" or is_tile
+        update = sum_of(store) if is_sum and dtype in ("float32", "float64") else None
+        value = (
+            self._summed(update)
+            if update is not None and update.op == "add"
+            else self._as_stored(store.value)
+        )
+        dtype = "uint16" if dtype in ROUNDED else dtype
         on = self.lanes.on(bytes_of(dtype))
         if on and self._may_be_stored_to(store):
             # A load waits until memory has what was stored under a mask.
-            old = self.lanes.value(Load(store.buffer, store.indices, dtype))
+            old = self._as_stored(Load(store.buffer, store.indices, store.value.dtype))
             value, on = self.lanes.chosen(value, old, bytes_of(dtype)), ""
         self._forget(store.buffer)
         if row and not on:
@@ -236,8 +238,7 @@ class LaneStatements:
         """Returns whether the lanes that are off may store what is there: nothing else does."""
         is_whole = self.lanes.is_contiguous(store) and self.lanes.is_safe(store)
         is_own = self._values.is_local(store.buffer) or is_of_its_own(store.buffer, self._loop)
-        is_plain = store.value.dtype not in (*ROUNDED, "bool")
-        return is_whole and is_own and is_plain and not self.lanes.has_more
+        return is_whole and is_own and not self.lanes.has_more
 
     def _rows_in(self, body: tuple[Stmt, ...]) -> dict[Store, _Row]:
         """Returns the stores of a block whose elements take turns in memory."""
