@@ -123,9 +123,8 @@ class Widening:
             if mean_trips(stmt, inside.ranges) < _FEWEST_TERMS:
                 return False
             around = with_parts(whole, body=(stmt,))
-            return is_better_inside(around, buffers, ranges, may_sum=is_sum)
+            return is_better_inside(around, buffers, ranges, may_sum=True)
 
-        is_sum = loop.kind == "reduction"
         is_long = size >= _FEWEST_POSITIONS and mean_trips(loop, scope.ranges) >= _FEWEST_POSITIONS
         is_crossed = is_long and any(
             isinstance(stmt, For)
@@ -135,7 +134,7 @@ class Widening:
         )
         whole = in_arrays(flat, arrays)
         may_turn = False
-        if not (is_crossed and is_better_inside(whole, buffers, may_sum=is_sum)) and not (
+        if not (is_crossed and is_better_inside(whole, buffers, may_sum=True)) and not (
             size == trips
             and is_row_of_product(self._kernel, widened(flat, size), scope, FEWEST_WAITING)
         ):
