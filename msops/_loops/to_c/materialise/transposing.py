@@ -27,15 +27,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from msops._loops.analysis.costs import computed, fixed_trips, mean_trips
+from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.analysis.updates import Update, update_of
 from msops._loops.ir.building import element_of
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     Buffer,
-    Expr,
     For,
-    FunctionCall,
     If,
     Kernel,
     Load,
@@ -64,7 +62,7 @@ from msops._loops.to_c.facts.strides import stride, tells_apart
 from msops._loops.to_c.materialise.axis_copies import FEWEST_READS, AxisCopies, Factor, factor_of
 from msops._loops.to_c.order.exchange import sunk
 from msops._loops.to_c.order.packing import fill_once
-from msops._loops.to_c.order.products import DTYPES, MOST_OPERATIONS, products_of
+from msops._loops.to_c.order.products import DTYPES
 from msops._loops.to_c.order.sums import FEWEST_WAITING
 from msops._loops.to_c.order.widening import Widening, in_arrays
 
@@ -150,8 +148,6 @@ class _Transposing:
         path, update = _sum(body)
         if update is None or update.op != "add" or update.target.dtype not in DTYPES:
             return set()
-        if not _is_short(update.term, columns):
-            return set()
         read = [load for load in loads(update.term) if load.buffer not in changing]
         steps = {load: stride(load, columns.var, scope.buffers) for load in read}
         factors = {factor_of(load, columns) for load, step in steps.items() if step not in (0, 1)}
@@ -186,11 +182,7 @@ class _Transposing:
             return terms < _FEWEST_IN_TILES or (1, 0) in steps
         assert scope.outer
         inner = with_parts(columns, body=body)
-        if Widening(self._kernel).loop(inner, scope.outer):
-            return True
-        # Vectors may also go over the terms.
-        are_vectors = path and mean_trips(path[-1], scope.ranges) >= _FEWEST_COLUMNS
-        return bool(are_vectors and products_of(self._kernel, inner, scope.outer))
+        return Widening(self._kernel).loop(inner, scope.outer) is not None
 
     # Rewriting.
 
@@ -257,13 +249,6 @@ def _sum(body: tuple[Stmt, ...]) -> tuple[tuple[For, ...], Update | None]:
             case _:
                 break
     return (), None
-
-
-def _is_short(term: Expr, columns: For) -> bool:
-    """Returns whether what differs between the columns of a term is little arithmetic."""
-    moving = [part for part in computed(term) if columns.var in variables(part)]
-    is_function = any(isinstance(part, FunctionCall) for part in moving)
-    return not is_function and sum(not isinstance(part, Load) for part in moving) <= MOST_OPERATIONS
 
 
 def _nest(loop: For) -> tuple[list[For], tuple[Stmt, ...]]:
