@@ -96,6 +96,11 @@ PARTS = {
       reduction i in 0 .. {n} {{ s[] = s[] && (a[i] > (b[i] - {one})) }}
       c[1] = {dtype}(s[])
     }}""",
+    "some of all": """local s: bool[] {{
+      s[] = true
+      reduction i in 0 .. {n} {{ if (b[i] > a[i]) {{ s[] = s[] && (a[i] > (b[i] - {one})) }} }}
+      c[1] = {dtype}(s[])
+    }}""",
     "casts": "parallel i in 0 .. {n} {{ c[i] = {dtype}(int32(a[i])) + {dtype}(i % 4) }}",
     "extremes": "parallel i in 0 .. {n} {{ c[i] = max(min(a[i], b[i]), {one}) - abs(a[i]) }}",
     "length of data": "parallel i in 0 .. n[0] {{ c[i] = a[i] - b[i] }}",

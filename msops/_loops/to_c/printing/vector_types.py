@@ -421,7 +421,9 @@ class VectorTypes:
             kind, unsigned = self.of(dtype), self.unsigned(dtype)
             return f"({kind})(({unsigned}){one} {SIGNS[op]} ({unsigned}){other})"
         if op in SIGNS:
-            return f"{one} {SIGNS[op]} {other}"
+            # Of vectors of 0 and 1, `&&` would be one of 0 and -1.
+            sign = {"land": "&", "lor": "|"}.get(op, SIGNS[op])
+            return f"{one} {sign} {other}"
         name = self.extreme(op, dtype) if is_float(dtype) else self.helper(op, dtype)
         return f"{name}({bare(one)}, {bare(other)})"
 
