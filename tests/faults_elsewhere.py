@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import msops
-from msops import Custom, ffi, pyfunc
+from msops import Custom, cpp, ffi, pyfunc, source
 from msops.lang import output_tensor
 
 KERNELS = Path(__file__).parent / "faulty_kernels" / "elsewhere.cc"
@@ -28,6 +28,25 @@ EIGHT = np.linspace(1, 2, 8, dtype=np.float32)
 PLACES = np.int32([3, 0, 1, 2, 3])
 SQUARE = np.linspace(0.25, 2, 9, dtype=np.float32).reshape(3, 3)
 TABLE = np.linspace(0.25, 2, 15, dtype=np.float32).reshape(3, 5)
+
+
+SUM_OF_BLOCKS = """
+#include "msops_parallel_for.h"
+#include <atomic>
+extern "C" int Sum(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
+                   void *stream, void *extra) {
+  if (nparam != 2 || dtypes[0][0] != 'f' || dtypes[0][5] != '3') return 1;
+  const float *x = static_cast<const float *>(params[0]);
+  int64_t size = 1;
+  for (int i = 0; i < ndims[0]; ++i) size *= shapes[0][i];
+  TYPE total{0};
+  msops::ParallelFor(extra, size, 1024, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) total = total + static_cast<int64_t>(64 * x[i]);
+  });
+  *static_cast<float *>(params[1]) = static_cast<float>(total) / 64;
+  return 0;
+}
+"""
 
 
 def same(*arrays: Any) -> Any:
@@ -53,6 +72,15 @@ def library(kind: str, by: str, symbol: str, *args: np.ndarray, **options: Any) 
     shape = options.pop("shape", same)
     return Case(
         kind, by, lambda: Custom(f"{KERNELS}:{symbol}", shape, same, **options), args or (LINE,)
+    )
+
+
+def sum_of_blocks(kind: str, by: str, kernel: str) -> Case:
+    """Returns the case of a sum that threads add to."""
+    return Case(
+        kind,
+        by,
+        lambda: cpp(source(kernel, "Sum"), out=lambda x: jax.ShapeDtypeStruct((), x.dtype)),
     )
 
 
@@ -442,6 +470,11 @@ UNFIT = (
         attrs={"distance": 1},
     ),
     library("a sum of two threads", "sizes", "AddsOnTwoThreads", shape=lambda x: (1,)),
+    sum_of_blocks(
+        "a sum that threads of XLA add to",
+        "eager and jit",
+        SUM_OF_BLOCKS.replace("TYPE", "volatile int64_t"),
+    ),
     python("Python: a recursion too deep", "sizes", adds_one_by_one, shape=lambda x: ()),
     kernel("loops over rows for columns", "sizes", doubles_squares, SQUARE),
     python(
@@ -530,6 +563,13 @@ RIGHT = (
         lambda x: x.sum(keepdims=True),
         LINE - 1.5,
         shape=lambda x: (1,) * len(x),
+    ),
+    sum_of_blocks(
+        "a sum that threads of XLA add to in turn",
+        "",
+        SUM_OF_BLOCKS.replace("TYPE", "std::atomic<int64_t>").replace(
+            "total = total +", "total +="
+        ),
     ),
     library("even sizes", "", "HealthyEven"),
     library("one value of an attribute", "", "HealthyAttribute", attrs={"by": 2}),

@@ -28,6 +28,7 @@ lone_places.py      one place that has another result than all others
 corners.py          the first and the last place, and what they depend on
 symbols.py          whose functions a library uses
 transformations.py  shapes; jit, threads and sharding against plain calls
+lent_threads.py     loops on XLA's threads against one thread
 batches.py          vmap, and vmap of vmap, against loops
 forms.py            XLA's operations and C of a loop kernel
 form_runs.py        its runs in either form, and gradients

@@ -17,6 +17,7 @@ from msops._base.kernel_errors import own_error
 from msops._face.context import get_context, set_context
 from msops.errors import InferenceError, MsopsError
 from msops.testing.guarded import show
+from msops.testing.lent_threads import lines_on_lent_threads
 from msops.testing.other_inputs import rolled
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
@@ -88,6 +89,7 @@ def check_eager_and_jit(subject: Subject) -> Finding:
         flats, wanted = zip(*cases, strict=True)
         for result, own in zip(pool.map(work, flats), wanted, strict=True):
             lines += [f"two threads: {line}" for line in _differences(own, result)]
+    lines = lines or lines_on_lent_threads(subject)
     if lines:
         return failed(
             check,
