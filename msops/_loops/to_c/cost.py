@@ -56,7 +56,7 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.lanes.vectors import may_run_in_vectors
-from msops._loops.to_c.text.values import POWERS
+from msops._loops.to_c.text.operations import POWERS
 
 SECONDS_PER_OPERATION = 7e-12
 """Seconds of one operation on 4 bytes in vector registers, or of one access to 4 bytes in the

@@ -58,5 +58,5 @@ CUDA = Dialect(
     integer_form=lambda row: row.cuda_integer or row.c_integer,
     not_finite=_not_finite,
     rare="{}",
-    function=lambda function, dtype, *, is_beside_vectors: None,
+    function=lambda function, dtype, is_beside_vectors: None,
 )

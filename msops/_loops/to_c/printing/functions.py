@@ -11,7 +11,7 @@ from msops._loops.to_c.text.dialect import Declaration
 _NAME = re.compile(r"\bms_\w+")
 
 
-def native_function(function: str, dtype: str, *, is_beside_vectors: bool) -> Declaration | None:
+def native_function(function: str, dtype: str, is_beside_vectors: bool) -> Declaration | None:
     """Returns the function to call instead of one of the C library; None: call the library's.
 
     Args:

@@ -21,7 +21,9 @@ compiler. A loop that vectors do not print (see `lane_values`) stays a loop.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from msops._base import processor
 from msops._loops.analysis.affine import affine
@@ -52,8 +54,8 @@ from msops._loops.ir.walk import (
 )
 from msops._loops.to_c.facts.work import work
 from msops._loops.to_c.printing.lane_statements import LaneStatements
-from msops._loops.to_c.printing.lane_values import UnprintableError
-from msops._loops.to_c.printing.vector_types import VectorTypes, bytes_of
+from msops._loops.to_c.printing.lane_values import LaneValues
+from msops._loops.to_c.printing.vector_types import UnprintableError, bytes_of
 from msops._loops.to_c.text import Values, bare, indented
 
 _MOST_VECTORS = 4
@@ -68,38 +70,6 @@ once for each smaller vector. A mask touches what may just have been stored, and
 _NEUTRAL = {"add": "-0.0", "mul": "1.0"}
 _NEUTRAL_INTEGER = {"add": "0", "mul": "1", "xor": "0"}
 """What each lane begins with; for other operations the variable itself."""
-
-
-def in_vectors(
-    loop: For,
-    bounds: tuple[str, str],
-    trips: int | None,
-    values: Values,
-    updates: Mapping[str, Update],
-    rest: Callable[[], list[str]],
-) -> list[str] | None:
-    """Returns the lines of a loop in vectors; None if it stays as it is.
-
-    Args:
-      loop: an innermost loop, parallel or a reduction of variables.
-      bounds: the first iteration and the end, as C.
-      trips: how many iterations it has; None if that is not known.
-      values: the printer of values.
-      updates: by their names, those of the variables that a reduction updates.
-      rest: returns the lines of one iteration.
-    """
-    lanes = 0 if values.check_bounds else _lanes(loop, trips)
-    if not lanes:
-        return None
-    helpers, names = dict(values.helpers), dict(values.names)
-    try:
-        return _VectorLoop(loop, bounds, trips, values, updates, lanes, rest).lines()
-    except UnprintableError:
-        values.helpers.clear()
-        values.helpers.update(helpers)
-        return None
-    finally:
-        values.names.update(names)
 
 
 def trips_of(loop: For) -> int | None:
@@ -165,83 +135,99 @@ def _computed(stmt: Stmt) -> list[Expr]:
     return []
 
 
-class _VectorLoop:
+@dataclass(frozen=True)
+class VectorLoop:
     """A loop in vectors.
 
-    Args:
-      loop: the loop.
-      bounds: the first iteration and the end, as C.
+    Attributes:
+      loop: an innermost loop, parallel or a reduction of variables.
+      begin: the first iteration, as C.
+      end: the one after the last, as C.
       trips: how many iterations it has; None if that is not known.
       values: the printer of values.
-      updates: those of a reduction, by the names of their variables.
-      lanes: how many iterations run at once.
+      updates: by their names, those of the variables that a reduction updates.
       rest: returns the lines of one iteration.
     """
 
-    def __init__(
-        self,
-        loop: For,
-        bounds: tuple[str, str],
-        trips: int | None,
-        values: Values,
-        updates: Mapping[str, Update],
-        lanes: int,
-        rest: Callable[[], list[str]],
-    ) -> None:
-        self._loop, self._trips, self._values, self._most = loop, trips, values, lanes
-        self._begin, self._end = bounds
-        self._updates, self._rest = updates, rest
-        self._sums = {name: values.names[name] for name in updates}
-        self._name = values.names[loop.var]
-        values.ranges[loop.var] = loop_range(loop, values.ranges)
+    loop: For
+    begin: str
+    end: str
+    trips: int | None
+    values: Values
+    updates: Mapping[str, Update]
+    rest: Callable[[], list[str]]
 
-    def lines(self) -> list[str]:
-        """Returns the lines."""
-        trips, lanes, name = self._trips, self._most, self._name
-        if trips == lanes and not self._updates:
-            first = f"const int64_t {name} = {self._begin};"
-            return ["{", *indented([first, *self._body(lanes)]), "}"]
+    def lines(self) -> list[str] | None:
+        """Returns the lines; None if the loop stays as it is."""
+        values = self.values
+        if values.check_bounds or not self._most:
+            return None
+        values.ranges[self.loop.var] = loop_range(self.loop, values.ranges)
+        helpers, names = dict(values.helpers), dict(values.names)
+        try:
+            return ["{", *indented(self._lines()), "}"]
+        except UnprintableError:
+            values.helpers.clear()
+            values.helpers.update(helpers)
+            return None
+        finally:
+            values.names.update(names)
+
+    @functools.cached_property
+    def _most(self) -> int:
+        return _lanes(self.loop, self.trips)
+
+    @functools.cached_property
+    def _name(self) -> str:
+        return self.values.names[self.loop.var]
+
+    @functools.cached_property
+    def _sums(self) -> dict[str, str]:
+        return {name: self.values.names[name] for name in self.updates}
+
+    def _lines(self) -> list[str]:
+        trips, lanes, name = self.trips, self._most, self._name
+        if trips == lanes and not self.updates:
+            return [f"const int64_t {name} = {self.begin};", *self._body(lanes)]
         if trips is None or not self._overlaps(trips):
-            return ["{", *indented(self._in_vectors()), "}"]
+            return self._in_vectors()
         count = -(-trips // lanes)
         return [
-            "{",
-            f"  int64_t ms_next = {self._begin};",
-            f"  for (int ms_times = 0; ms_times < {count}; ++ms_times, ms_next += {lanes}) {{",
-            f"    const int64_t {name} = ms_times < {count - 1} ? ms_next : {self._end} - {lanes};",
-            *indented(indented(self._body(lanes))),
-            "  }",
+            f"int64_t ms_next = {self.begin};",
+            f"for (int ms_times = 0; ms_times < {count}; ++ms_times, ms_next += {lanes}) {{",
+            f"  const int64_t {name} = ms_times < {count - 1} ? ms_next : {self.end} - {lanes};",
+            *indented(self._body(lanes)),
             "}",
         ]
 
     def _in_vectors(self) -> list[str]:
         """Returns loops over groups of vectors and vectors, and what is left."""
-        name, lanes, left = self._name, self._most, self._trips
+        name, lanes, left = self._name, self._most, self.trips
         count = self._vectors()
         lines = [
-            f"{self._types(lanes).of(self._dtype(sum_))} {self._part(sum_, lanes, k)} = "
+            f"{self._types(lanes).value_type(self._dtype(sum_))} {self._part(sum_, lanes, k)} = "
             f"{self._first(sum_)};"
-            for sum_ in self._updates
+            for sum_ in self.updates
             for k in range(count)
         ]
-        lines += [f"const int64_t ms_last = {self._end};", f"int64_t {name} = {self._begin};"]
+        lines += [f"const int64_t ms_last = {self.end};", f"int64_t {name} = {self.begin};"]
         for together in sorted({count, 1}, reverse=True):
             size = together * lanes
             if left is None or left >= size:
                 body = [line for k in range(together) for line in self._numbered(k)]
                 lines += [self._repeated(size, left), *indented(body), "}"]
             left = None if left is None else left % size
-        for sum_ in self._updates:
+        for sum_ in self.updates:
             first, *others = (self._part(sum_, lanes, k) for k in range(count))
             lines += [f"{first} = {self._joined(sum_, lanes, first, other)};" for other in others]
         if left != 0:
             is_long = self._is_long(self._body(lanes)) and not self._is_once(left)
-            if is_long or has_bounds_of_data(self._loop):
+            if is_long or has_bounds_of_data(self.loop):
                 lines += [f"if ({name} < ms_last) {{", *indented(self._masked()), "}"]
             else:
                 more, lanes = self._in_halves(left)
                 lines += more
-        return lines + [self._total(sum_, lanes) for sum_ in self._updates]
+        return lines + [self._total(sum_, lanes) for sum_ in self.updates]
 
     def _repeated(self, size: int, left: int | None) -> str:
         """Returns the head of a loop; a compiler may write out what it knows the number of."""
@@ -254,12 +240,13 @@ class _VectorLoop:
     def _in_halves(self, left: int | None) -> tuple[list[str], int]:
         """Returns the remaining iterations in smaller vectors and one by one, and the last size."""
         name, lanes, lines = self._name, self._most, []
-        while lanes // 2 >= _fewest_lanes(self._loop) and (left is None or left):
+        while lanes // 2 >= _fewest_lanes(self.loop) and (left is None or left):
             lanes //= 2
-            for sum_ in self._updates:
+            for sum_ in self.updates:
                 whole = self._part(sum_, 2 * lanes)
                 halves = self._types(2 * lanes).halves(whole, self._dtype(sum_))
-                kind, own = self._types(lanes).of(self._dtype(sum_)), self._part(sum_, lanes)
+                kind = self._types(lanes).value_type(self._dtype(sum_))
+                own = self._part(sum_, lanes)
                 lines.append(f"{kind} {own} = {self._joined(sum_, lanes, *halves)};")
             if left is None:
                 body = [*self._body(lanes), f"{name} += {lanes};"]
@@ -268,12 +255,12 @@ class _VectorLoop:
                 lines += ["{", *indented(self._body(lanes)), "}", f"{name} += {lanes};"]
                 left -= lanes
         if left != 0:
-            lines += [f"for (; {name} < ms_last; ++{name}) {{", *indented(self._rest()), "}"]
+            lines += [f"for (; {name} < ms_last; ++{name}) {{", *indented(self.rest()), "}"]
         return lines, lanes
 
     def _is_once(self, left: int | None) -> bool:
         """Returns whether the remaining iterations are one smaller vector, or one by one."""
-        fewest = _fewest_lanes(self._loop)
+        fewest = _fewest_lanes(self.loop)
         return left is not None and (left < fewest or left.bit_count() == 1)
 
     @staticmethod
@@ -283,21 +270,21 @@ class _VectorLoop:
 
     def _vectors(self) -> int:
         """Returns the number of vectors of each variable; 1 of a parallel loop."""
-        if not self._updates or has_bounds_of_data(self._loop):
+        if not self.updates or has_bounds_of_data(self.loop):
             return 1
         parts = [
             part
-            for stmt in statements(self._loop.body)
+            for stmt in statements(self.loop.body)
             for own in own_expressions(stmt)
             for part in expressions(own)
         ]
         calls = [part for part in parts if isinstance(part, FunctionCall)]
-        most = _MOST_VECTORS_TOGETHER / len(self._updates)
+        most = _MOST_VECTORS_TOGETHER / len(self.updates)
         if not all(FUNCTIONS[call.function].is_instruction for call in calls):
             # Such a function takes longer than the operation.
             most = 1
-        if self._trips is not None:
-            most = min(most, self._trips // self._most)
+        if self.trips is not None:
+            most = min(most, self.trips // self._most)
         count = _MOST_VECTORS
         while count > max(1, most):
             count //= 2
@@ -308,12 +295,12 @@ class _VectorLoop:
 
         What reads an element soon after would wait for two stores, which a copy is not worth.
         """
-        body = self._loop.body
+        body = self.loop.body
         changed = stored_in(body) - declared_in(body)
         is_apart = changed.isdisjoint(load.buffer for load in loads_in(body))
         # A single iteration takes no longer alone.
         is_worth = trips % self._most > 1 and bool(work(statements(body)))
-        return is_worth and not self._updates and is_apart
+        return is_worth and not self.updates and is_apart
 
     def _numbered(self, number: int) -> list[str]:
         """Returns the iterations of a vector of a group."""
@@ -325,24 +312,24 @@ class _VectorLoop:
 
     def _body(self, lanes: int, number: int = 0) -> list[str]:
         """Returns an iteration in all lanes, which goes to some part of each variable."""
-        values, loop = self._values, self._loop
+        values, loop = self.values, self.loop
         values.names[loop.var] = f"{self._name}_{number}" if number else self._name
-        for name in self._updates:
+        for name in self.updates:
             values.names[name] = self._part(name, lanes, number)
-        lines = LaneStatements(values, loop, lanes, self._updates).lines()
+        lines = LaneStatements(values, loop, lanes, self.updates).lines()
         values.names[loop.var] = self._name
         values.names.update(self._sums)
         return lines
 
     def _masked(self) -> list[str]:
         """Returns the last iterations, in lanes some of which are off."""
-        values, loop, lanes = self._values, self._loop, self._most
+        values, loop, lanes = self.values, self.loop, self._most
         least, most = values.ranges[loop.var]
         values.ranges[loop.var] = (least, most + lanes - 1)
-        for name in self._updates:
+        for name in self.updates:
             values.names[name] = self._part(name, lanes)
-        body = LaneStatements(values, loop, lanes, self._updates)
-        kind, numbers = body.lanes.types.mask(4), ", ".join(map(str, range(lanes)))
+        body = LaneStatements(values, loop, lanes, self.updates)
+        kind, numbers = body.lanes.mask(4), ", ".join(map(str, range(lanes)))
         test = f"(int32_t)(ms_last - {self._name}) > {kind}{{{numbers}}}"
         body.lanes.has_more = True
         with body.lanes.where("ms_left", 4):
@@ -353,18 +340,18 @@ class _VectorLoop:
 
     # Variables of a reduction.
 
-    def _types(self, lanes: int) -> VectorTypes:
-        return VectorTypes(self._values, lanes)
+    def _types(self, lanes: int) -> LaneValues:
+        return LaneValues(self.values, self.loop, lanes)
 
     def _part(self, name: str, lanes: int, number: int = 0) -> str:
         size = "" if lanes == self._most else f"_of_{lanes}"
         return f"ms_{self._sums[name]}{size}_{number}"
 
     def _dtype(self, name: str) -> str:
-        return self._updates[name].target.dtype
+        return self.updates[name].target.dtype
 
     def _op(self, name: str) -> str:
-        return self._updates[name].op
+        return self.updates[name].op
 
     def _first(self, name: str) -> str:
         neutral = _NEUTRAL if is_float(self._dtype(name)) else _NEUTRAL_INTEGER
@@ -378,5 +365,5 @@ class _VectorLoop:
         """Returns what adds all lanes to a variable."""
         own, types = self._sums[name], self._types(lanes)
         total = f"{types.total(self._op(name), self._dtype(name))}({self._part(name, lanes)})"
-        joined = types.joined_numbers(self._op(name), self._dtype(name), own, total)
+        joined = self.values.joined(self._op(name), self._dtype(name), own, total)
         return f"{own} = {joined};"

@@ -20,9 +20,11 @@ from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import accesses_in, declared_in, loads, loads_in, statements
 from msops._loops.to_c.facts.strides import is_of_its_own
 from msops._loops.to_c.facts.work import work
-from msops._loops.to_c.printing.lane_values import MOST_STEP, LaneValues, UnprintableError
-from msops._loops.to_c.printing.vector_types import bytes_of
+from msops._loops.to_c.printing.lane_elements import MOST_STEP
+from msops._loops.to_c.printing.lane_values import LaneValues
+from msops._loops.to_c.printing.vector_types import UnprintableError, bytes_of
 from msops._loops.to_c.text import Values, bare, indented
+from msops._loops.to_c.text.operations import CHOICES
 from msops._loops.to_c.text.syntax import ROUNDED, computed
 
 
@@ -90,7 +92,7 @@ class LaneStatements:
                 self._values.declare(buffer)
                 self._conditions_around[buffer.name] = self.lanes.conditions
                 self._marks.pop(buffer.name, None)
-                kind = self.lanes.types.of_own(buffer.dtype)
+                kind = self.lanes.of_own(buffer.dtype)
                 lines = [f"{kind} {self._values.names[buffer.name]} = {{}};"]
                 return ["{", *indented([*lines, *self._block(stmt.body)]), "}"]
         raise UnprintableError
@@ -99,29 +101,25 @@ class LaneStatements:
         """Returns the update of a variable; products are added in one rounding."""
         update = sum_of(store)
         assert update is not None
-        name, types = self._values.names[store.buffer], self.lanes.types
-        dtype, total = update.target.dtype, self._values.names[store.buffer]
-        if update.op == "add" and not is_float(dtype):
-            unsigned, sign = types.unsigned(dtype), "-" if update.is_negated else "+"
-            term = self.lanes.value(update.term)
-            total = f"({types.of(dtype)})(({unsigned}){total} {sign} ({unsigned}){term})"
-        elif update.op == "add":
+        name, types = self._values.names[store.buffer], self.lanes
+        dtype = update.target.dtype
+        if update.op == "add" and is_float(dtype):
             total = self._summed(update)
         else:
             term = self._bool(update.term) if dtype == "bool" else self.lanes.value(update.term)
-            total = types.joined(update.op, dtype, total, term)
+            total = types.joined("sub" if update.is_negated else update.op, dtype, name, term)
         on = self.lanes.on(bytes_of(dtype))
         return f"{name} = {on} ? {total} : {name};" if on else f"{name} = {bare(total)};"
 
     def _bool(self, expr: Expr) -> str:
         """Returns a condition as it is in memory: 0 or 1 in a byte."""
-        return f"({self.lanes.types.of('bool')})({self.lanes.condition(expr, 1)} & 1)"
+        return f"({self.lanes.value_type('bool')})({self.lanes.condition(expr, 1)} & 1)"
 
     def _as_stored(self, expr: Expr) -> str:
         """Returns a vector of values as they are in memory."""
         if expr.dtype == "bool":
             return self._bool(expr)
-        return self.lanes.in_storage(expr) if expr.dtype in ROUNDED else self.lanes.value(expr)
+        return self.lanes.to_storage(self.lanes.value(expr), expr.dtype)
 
     def _summed(self, update: Update) -> str:
         """Returns the sum of an element or variable and a term."""
@@ -131,7 +129,8 @@ class LaneStatements:
                 case Binary(op="mul", left=left, right=right):
                     one, other = self.lanes.value(left), self.lanes.value(right)
                     one = f"-{one}" if is_negated else bare(one)
-                    total = f"{self.lanes.types.fused(dtype)}({one}, {bare(other)}, {bare(total)})"
+                    fma = self.lanes.helper("fma", dtype)
+                    total = f"{fma}({one}, {bare(other)}, {bare(total)})"
                 case _:
                     sign = "-" if is_negated else "+"
                     total = f"({total} {sign} {self.lanes.value(part)})"
@@ -139,7 +138,7 @@ class LaneStatements:
 
     def _assigned(self, store: Store) -> str:
         """Returns the assignment of a local variable."""
-        name, types = self._values.names[store.buffer], self.lanes.types
+        name, types = self._values.names[store.buffer], self.lanes
         dtype = self._values.buffers[store.buffer].dtype
         width = types.bool_bytes if dtype == "bool" else bytes_of(dtype)
         if dtype == "bool":
@@ -152,7 +151,7 @@ class LaneStatements:
         op = self._extreme(store.buffer, mark) if self.lanes.conditions == first + 1 else ""
         self._marks[store.buffer] = object() if on else mark
         if op:
-            return f"{name} = {types.chosen(op, computed(dtype))}({bare(value)}, {name});"
+            return f"{name} = {types.helper(CHOICES[op], computed(dtype))}({bare(value)}, {name});"
         return f"{name} = {on} ? {value} : {name};" if on else f"{name} = {bare(value)};"
 
     def _mark(self, expr: Expr) -> object:
@@ -179,13 +178,12 @@ class LaneStatements:
     def _stored(self, store: Store, following: tuple[Stmt, ...]) -> list[str]:
         """Returns a store: of a vector of neighbours, or lane by lane in order."""
         dtype = self._values.buffers[store.buffer].dtype
-        types, shape = self.lanes.types, self._values.buffers[store.buffer].shape
+        types, shape = self.lanes, self._values.buffers[store.buffer].shape
         if 0 in shape:
             return []
         row = self._rows.get(store)
-        is_in_line = self.lanes.is_contiguous(store) or (
-            self.lanes.step(store) == -1 and dtype != "bool"
-        )
+        step = self.lanes.step(store)
+        is_in_line = step == 1 or (step == -1 and dtype != "bool")
         if not (self._computes or row or is_in_line):
             # Nothing but a copy of elements one by one.
             raise UnprintableError
@@ -212,31 +210,31 @@ class LaneStatements:
             return self._put_in_turn(store, row, dtype, value)
         if not is_in_line:
             return self._scattered(store, dtype, value, on)
-        element = self._values.element(store.buffer, store.indices)
-        if dtype == "uint16":
-            element = f"*(uint16_t*)&{element}"
         # What moves with the lanes is in range.
-        tests = " && ".join(self._inside(store))
+        tests = " && ".join(self._values.tests(store))
         test = f"if ({tests}) " if tests else ""
         lines = []
         if not tests and dtype != "uint16" and self._is_loaded(store):
             self._kept += 1
             name = f"ms_stored_{self._kept}"
-            lines.append(f"const {types.of(dtype)} {name} = {bare(value)};")
+            lines.append(f"const {types.value_type(dtype)} {name} = {bare(value)};")
             self.lanes.stored[store.buffer, store.indices] = value = name
             if _is_replaced(store, following):
                 return lines
-        place = f"&{element}"
-        if not self.lanes.is_contiguous(store):
+        place = f"&{self._place(store)}"
+        if step != 1:
             place, value = f"({place} - {types.lanes - 1})", types.turned(dtype, value)
             on = types.turned(f"int{8 * bytes_of(dtype)}", on) if on else ""
         if on:
-            return [*lines, f"{test}{types.put(dtype)}({bare(place)}, {bare(value)}, {bare(on)});"]
+            return [
+                *lines,
+                f"{test}{types.helper('put', dtype)}({bare(place)}, {bare(value)}, {bare(on)});",
+            ]
         return [*lines, f"{test}*({types.in_memory(dtype)}*){place} = {bare(value)};"]
 
     def _may_be_stored_to(self, store: Store) -> bool:
         """Returns whether the lanes that are off may store what is there: nothing else does."""
-        is_whole = self.lanes.is_contiguous(store) and self.lanes.is_safe(store)
+        is_whole = self.lanes.step(store) == 1 and self.lanes.is_safe(store)
         is_own = self._values.is_local(store.buffer) or is_of_its_own(store.buffer, self._loop)
         return is_whole and is_own and not self.lanes.has_more
 
@@ -246,7 +244,7 @@ class LaneStatements:
         found: dict[Store, _Row] = {}
         for first in stores:
             step = self.lanes.step(first) or 0
-            if not 1 < step <= MOST_STEP or any(self._inside(first)):
+            if not 1 < step <= MOST_STEP or self._values.tests(first):
                 continue
             near = {
                 distance: other
@@ -279,16 +277,13 @@ class LaneStatements:
         self._kept += 1
         name = f"ms_stored_{self._kept}"
         row.vectors[store] = name
-        lines = [f"const {self.lanes.types.of(dtype)} {name} = {bare(value)};"]
+        lines = [f"const {self.lanes.value_type(dtype)} {name} = {bare(value)};"]
         if dtype != "uint16" and self._is_loaded(store):
             self.lanes.stored[store.buffer, store.indices] = name
         if len(row.vectors) == len(row.stores):
-            element = self._values.element(row.stores[0].buffer, row.stores[0].indices)
-            if dtype == "uint16":
-                element = f"*(uint16_t*)&{element}"
-            put = self.lanes.types.put_apart(dtype, len(row.stores))
+            put = self.lanes.put_apart(dtype, len(row.stores))
             vectors = ", ".join(row.vectors[each] for each in row.stores)
-            lines.append(f"{put}(&{element}, {vectors});")
+            lines.append(f"{put}(&{self._place(row.stores[0])}, {vectors});")
             row.vectors.clear()
         return lines
 
@@ -305,28 +300,25 @@ class LaneStatements:
     def _scattered(self, store: Store, dtype: str, value: str, on: str) -> list[str]:
         """Returns a loop that stores each lane of a vector of a dtype."""
         with self.lanes.by_lane(self.lanes.own_in(store.indices)):
-            element = self._values.element(store.buffer, store.indices)
-            tests = list(self._inside(store))
-        if self._values.buffers[store.buffer].dtype in ROUNDED:
-            element = f"*(uint16_t*)&{element}"
-        lines = [f"const {self.lanes.types.of(dtype)} ms_new = {bare(value)};"]
+            element, tests = self._place(store), self._values.tests(store)
+        lines = [f"const {self.lanes.value_type(dtype)} ms_new = {bare(value)};"]
         if on:
-            mask = self.lanes.types.mask(bytes_of(dtype))
+            mask = self.lanes.mask(bytes_of(dtype))
             lines.append(f"const {mask} ms_stored = {bare(on)};")
             tests.insert(0, "ms_stored[ms_lane]")
         test = f"if ({' && '.join(tests)}) " if tests else ""
         lines += [
-            f"#pragma GCC unroll {self.lanes.types.lanes}",
-            f"for (int ms_lane = 0; ms_lane < {self.lanes.types.lanes}; ++ms_lane)",
+            f"#pragma GCC unroll {self.lanes.lanes}",
+            f"for (int ms_lane = 0; ms_lane < {self.lanes.lanes}; ++ms_lane)",
             f"  {test}{element} = ms_new[ms_lane];",
         ]
         return ["{", *indented(lines), "}"]
 
-    def _inside(self, store: Store) -> Iterator[str]:
-        """Yields the tests of the indices of a store that may be out of range."""
-        for axis, size in enumerate(self._values.buffers[store.buffer].shape):
-            if self._values.may_be_outside(store, axis, size):
-                yield f"(uint64_t)({self._values.index(store.indices[axis])}) < {size}"
+    def _place(self, store: Store) -> str:
+        """Returns an element as memory holds it: those of 16 bits are integers."""
+        element = self._values.element(store.buffer, store.indices)
+        is_rounded = self._values.buffers[store.buffer].dtype in ROUNDED
+        return f"*(uint16_t*)&{element}" if is_rounded else element
 
     def _branch(self, branch: If) -> list[str]:
         """Returns both branches, each for the lanes where it is chosen."""
@@ -341,7 +333,7 @@ class LaneStatements:
         width = self.lanes.width(branch.condition)
         self._conditions += 1
         name = f"ms_on_{self._conditions}"
-        kind = self.lanes.types.mask(width)
+        kind = self.lanes.mask(width)
         condition = self.lanes.condition(branch.condition, width)
         lines = [f"const {kind} {name} = {bare(condition)};"]
         outer, self._order = self._order, self._compared(branch.condition)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from msops._loops.ir.nodes import (
@@ -24,7 +25,7 @@ from msops._loops.ir.walk import (
     stored_in,
 )
 from msops._loops.to_c.clean.reductions import fixed_updates
-from msops._loops.to_c.printing.lane_code import has_halves, in_vectors, trips_of
+from msops._loops.to_c.printing.lane_code import VectorLoop, has_halves, trips_of
 from msops._loops.to_c.printing.thread_calls import Captured, task_call, task_text
 from msops._loops.to_c.text import Statements, Values, bare, indented
 
@@ -84,7 +85,8 @@ class CPrinter(Statements):
             found = fixed_updates(stmt, values.ranges, self._buffers)
             updates = {name: update for (name, _), update in found.items()}
         trips = None if is_shared else trips_of(stmt)
-        lines = in_vectors(stmt, (begin, end), trips, values, updates, lambda: self._left(stmt))
+        rest = functools.partial(self._left, stmt)
+        lines = VectorLoop(stmt, begin, end, trips, values, updates, rest).lines()
         self._vector_loops += lines is not None and has_halves(stmt, trips)
         return lines
 

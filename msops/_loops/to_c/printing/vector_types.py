@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Callable
+from typing import Self
+
 from msops._base import processor
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.sizes import itemsize
+from msops._loops.to_c.printing.vector_helpers import HELPERS
 from msops._loops.to_c.text import Values, bare
-from msops._loops.to_c.text.helpers import fill
-from msops._loops.to_c.text.syntax import (
-    ROUNDED,
-    SIGNS,
-    computed,
-    short_name,
-    unsigned_type,
-    width,
-)
-from msops._loops.to_c.text.values import SIGN_BITS
+from msops._loops.to_c.text.arithmetic import SIGN_BITS
+from msops._loops.to_c.text.helpers import TEMPLATES, words_of
+from msops._loops.to_c.text.operations import QUOTIENTS, Operations
+from msops._loops.to_c.text.syntax import ROUNDED, computed, short_name
 
 INLINE = "static inline __attribute__((always_inline))"
 _EACH = """
@@ -24,17 +23,6 @@ template <class V, class F, class... A>
   const auto at = [&](int lane) {{ return f(lane, a[lane]...); }};
   return V{{{calls}}};
 }}"""
-_MACROS = {64: "__AVX512F__", 32: "__AVX__", 16: "__SSE4_1__"}
-"""By the bytes of a vector, what a compiler defines for processors with the instructions."""
-_FOR_NARROW = dict.fromkeys((1, 2), ("__AVX512BW__", "__AVX512VL__"))
-"""By the bytes of an element, what a compiler defines besides if masks have instructions for it."""
-_WIDENED = {(1, 4, 64): "bd", (2, 4, 64): "wd"}
-"""Letters of the instructions that widen integers, by bytes of elements before and after, and of
-the vector."""
-_ORDERED = 7
-"""The comparison of numbers that holds if neither is NaN."""
-_OF_B_CHOSEN_SIGN = {"min": 0xEC, "max": 0xC4}
-"""`chosen | (b & sign)` and `chosen & (b | ~sign)`, as tables of an instruction."""
 _SHUFFLE = """
 #ifdef __clang__
 #define ms_shuffle(a, b, type, ...) __builtin_shufflevector(a, b, __VA_ARGS__)
@@ -48,7 +36,11 @@ def bytes_of(dtype: str) -> int:
     return itemsize(computed(dtype))
 
 
-class VectorTypes:
+class UnprintableError(Exception):
+    """A loop computes what vectors do not."""
+
+
+class VectorTypes(Operations):
     """Vectors of some lanes.
 
     Attributes:
@@ -64,7 +56,7 @@ class VectorTypes:
 
     # Types.
 
-    def of(self, dtype: str) -> str:
+    def value_type(self, dtype: str) -> str:
         """Returns the type of a vector of values."""
         return self._type(self.values.value_type(dtype), bytes_of(dtype))
 
@@ -75,7 +67,7 @@ class VectorTypes:
 
     def unsigned(self, dtype: str) -> str:
         """Returns the type of a vector of unsigned integers of the same width."""
-        return self._type(f"uint{width(dtype)}_t", bytes_of(dtype))
+        return self._type(f"uint{8 * bytes_of(dtype)}_t", bytes_of(dtype))
 
     def mask(self, bytes_: int) -> str:
         """Returns the type of a vector of conditions."""
@@ -83,7 +75,7 @@ class VectorTypes:
 
     def of_own(self, dtype: str) -> str:
         """Returns the type of a local variable of the loop."""
-        return self.mask(self.bool_bytes) if dtype == "bool" else self.of(dtype)
+        return self.mask(self.bool_bytes) if dtype == "bool" else self.value_type(dtype)
 
     def in_memory(self, dtype: str) -> str:
         """Returns the type of neighbours in an array, which begin at any element."""
@@ -102,18 +94,20 @@ class VectorTypes:
 
     # Values.
 
+    def constant(self, value: float, dtype: str) -> str:
+        """Returns a vector of a number."""
+        return self.everywhere(self.values.constant(value, dtype), dtype)
+
     def everywhere(self, number: str, dtype: str) -> str:
         """Returns a vector of a number."""
-        kind = self.of(dtype)
+        kind = self.value_type(dtype)
         if is_float(dtype):
             # x - 0 is x, also for -0.
             return f"({number} - {kind}{{}})"
         if bytes_of(dtype) >= 4:
             return f"({kind}{{}} + {number})"
         # gcc takes a cast of an int whose value it knows for that int, which does not fit.
-        name, alone = self.name("everywhere", dtype), f"return {kind}{{}} + x;"
-        of_number = f"{self.values.value_type(dtype)} x"
-        return f"{self.define(name, kind, of_number, '', alone, self.size(dtype))}({bare(number)})"
+        return f"{self.helper('everywhere', dtype)}({bare(number)})"
 
     def mask_everywhere(self, condition: str, bytes_: int) -> str:
         """Returns a condition as a vector."""
@@ -125,51 +119,69 @@ class VectorTypes:
 
     def converted(self, text: str, source: str, dtype: str) -> str:
         """Returns a vector of another dtype; C's conversion must be the IR's."""
-        kind = self.of(dtype)
-        if self.of(source) == kind:
+        kind = self.value_type(dtype)
+        if self.value_type(source) == kind:
             return text
         if is_float(dtype) and bytes_of(source) < bytes_of(dtype) == 4:
             # gcc converts these lane by lane.
             return self.converted(self.converted(text, source, "int32"), "int32", dtype)
-        if (bytes_of(source), bytes_of(dtype), self.size(dtype)) in _WIDENED:
-            return f"{self._widening(source, dtype)}({bare(text)})"
+        if bytes_of(source) < bytes_of(dtype) == 4 and self.lanes == 16:
+            wider = self.helper("wider", dtype, source=source, **self._narrow_words(source))
+            return f"{wider}({bare(text)})"
         return f"__builtin_convertvector({bare(text)}, {kind})"
 
-    def _widening(self, source: str, dtype: str) -> str:
-        """Returns the name of a function that widens integers.
+    def applied(self, template: str, dtype: str, *args: str) -> str:
+        """Returns a helper of vectors, or of numbers for each lane."""
+        if template.partition("__")[0] not in (*QUOTIENTS, "pow") or (
+            template in HELPERS
+            and dtype == "int32"
+            and self.size("float64") <= processor.vector_bytes()
+        ):
+            return super().applied(template, dtype, *args)
+        kind = self.values.value_type(dtype)
+        call = f"{self.values.helper(template, dtype)}(a, b)"
+        function = f"[](int, {kind} a, {kind} b) {{ return {call}; }}"
+        vectors = ", ".join(map(bare, args))
+        return f"{self.each()}<{self.value_type(dtype)}>({function}, {vectors})"
 
-        As an instruction: gcc loads an array lane by lane where nothing else reads the vector.
-        """
-        kind, own = self.of(dtype), self.of(source)
-        name = self.name(f"wider_{short_name(source)}", dtype)
-        letters = _WIDENED[bytes_of(source), bytes_of(dtype), self.size(dtype)]
+    def _narrow_words(self, source: str) -> dict[str, str]:
+        """Returns what the helper that widens vectors names of those that it gets."""
+        element, letters = ("char", "bd") if bytes_of(source) == 1 else ("short", "wd")
+        narrow = self._type(element, bytes_of(source))
         sign = "z" if source.startswith("u") else "s"
-        start = f"__builtin_ia32_pmov{sign}x{letters}512_mask"
-        narrow = self._type("char" if bytes_of(source) == 1 else "short", bytes_of(source))
-        wide = self._type("int", 4)
-        call = f"({kind}){start}(({narrow})x, {wide}{{}}, -1)"
-        alone = f"return __builtin_convertvector(x, {kind});"
-        return self.define(name, kind, f"{own} x", call, alone, self.size(dtype))
+        words = {"S": self.value_type(source), "narrow": narrow, "way": f"{sign}x{letters}"}
+        return words | {"wide": self._type("int", 4)}
+
+    def converter(self, way: str, dtype: str) -> str:
+        """Returns what converts "from" elements of float16 or bfloat16, or "to" them."""
+        return self.helper(f"{way}__{dtype}", dtype)
 
     def helper(self, template: str, dtype: str, **words: str) -> str:
-        """Returns the name of a helper function of `text.helpers` on vectors.
+        """Returns the name of a helper function on vectors.
 
         Args:
-          template: its name there.
+          template: its name in `vector_helpers`, else in `text.helpers`.
           dtype: of the values of the vectors.
-          words: what else the template names.
+          words: what else the template names; `source` is a dtype that distinguishes it, too.
         """
-        name = self.name(template.partition("__")[0], dtype)
+        source = words.pop("source", "")
+        stem = template.partition("__")[0]
+        name = self.name(f"{stem}_{short_name(source)}" if source else stem, dtype)
         if name not in self.values.helpers:
-            words["T"] = self.of(dtype)
-            if not is_float(dtype):
-                words["U"] = self.unsigned(dtype)
-            self.values.helpers[name] = fill(template, name, INLINE, dtype, **words)
+            is_narrow = bytes_of(dtype) < 4
+            own = (HELPERS.get(f"{template}__narrow") if is_narrow else None) or HELPERS.get(
+                template
+            )
+            text = own.template(self.lanes, bytes_of(dtype)) if own else TEMPLATES[template]
+            known = _Words(self, dtype, {"name": name, "inline": INLINE} | words)
+            self.values.helpers[name] = text.substitute(known)
         return name
 
     def name(self, stem: str, dtype: str) -> str:
         """Returns the name of a function on vectors of a dtype."""
-        return f"ms_{stem}_{short_name(dtype)}_{self.lanes}"
+        # The one of float32_c.py has no dtype.
+        kind = "" if stem == "fma" and _is_single(dtype) else f"{short_name(dtype)}_"
+        return f"ms_{stem}_{kind}{self.lanes}"
 
     def each(self) -> str:
         """Returns the name of the function that makes a vector of what is computed lane by lane."""
@@ -177,117 +189,7 @@ class VectorTypes:
         calls = ", ".join(f"at({lane})" for lane in range(self.lanes))
         return self._defined(name, _EACH.format(inline=INLINE, name=name, calls=calls).strip())
 
-    def define(
-        self,
-        name: str,
-        result: str,
-        parameters: str,
-        call: str,
-        alone: str,
-        size: int,
-        *macros: str,
-    ) -> str:
-        """Defines a function on vectors, and returns its name.
-
-        Args:
-          name: the name.
-          result: its C type.
-          parameters: their types and names.
-          call: an expression of gcc's instructions; "" if there are none.
-          alone: a statement of any compiler's.
-          size: the bytes of its vectors.
-          macros: what gcc defines for these instructions, beside that of the size.
-        """
-        if name not in self.values.helpers:
-            body = f"  {alone}"
-            if call and size in _MACROS:
-                tests = " && ".join(
-                    f"defined({macro})" for macro in (_MACROS[size], *macros) if macro
-                )
-                body = (
-                    f"#if {tests} && !defined(__clang__)\n  return {call};\n#else\n{body}\n#endif"
-                )
-            self.values.helpers[name] = f"{INLINE} {result} {name}({parameters}) {{\n{body}\n}}"
-        return name
-
-    def by_size(self, size: int, *calls: str) -> str:
-        """Returns the call for vectors of 64, 32 or 16 bytes; "" for others."""
-        return dict(zip((64, 32, 16), calls, strict=True)).get(size, "")
-
     # Elements in memory.
-
-    def some(self, dtype: str) -> str:
-        """Returns the name of a function that loads neighbours in the lanes of a mask, else 0."""
-        kind, element, mask = self.of(dtype), self.values.value_type(dtype), bytes_of(dtype)
-        alone = (
-            f"return {self.each()}<{kind}>([=](int lane, int{8 * mask}_t is_on) {{ "
-            f"return is_on ? p[lane] : ({element})0; }}, on);"
-        )
-        call = self._moved("load", dtype, "(const {}*)p")
-        parameters = f"const {element}* p, {self.mask(mask)} on"
-        return self.define(
-            self.name("some", dtype), kind, parameters, call and f"({kind}){call}", alone,
-            self.size(dtype), *_FOR_NARROW.get(mask, ()),
-        )  # fmt: skip
-
-    def put(self, dtype: str) -> str:
-        """Returns the name of a function that stores neighbours in the lanes of a mask."""
-        kind, element, mask = self.of(dtype), self.values.value_type(dtype), bytes_of(dtype)
-        alone = f"for (int i = 0; i < {self.lanes}; ++i) if (on[i]) p[i] = x[i];"
-        call = self._moved("store", dtype, "({}*)p")
-        parameters = f"{element}* p, {kind} x, {self.mask(mask)} on"
-        return self.define(
-            self.name("put", dtype), "void", parameters, call, alone, self.size(dtype),
-            *_FOR_NARROW.get(mask, ()),
-        )  # fmt: skip
-
-    def _moved(self, way: str, dtype: str, place: str) -> str:
-        """Returns a call that loads or stores some lanes; "" if there is no instruction."""
-        bytes_, size = bytes_of(dtype), self.size(dtype)
-        if size not in _MACROS:
-            return ""
-        if bytes_ in _FOR_NARROW:
-            element, letters, mask = ("char", "qi", "b") if bytes_ == 1 else ("short", "hi", "w")
-            kind = f"({element} __attribute__((vector_size({size}))))"
-            on = f"__builtin_ia32_cvt{mask}2mask{8 * size}({kind}on)"
-            rest = f"{kind}{{}}, {on}" if way == "load" else f"{kind}x, {on}"
-            name = f"__builtin_ia32_{way}dqu{letters}{8 * size}_mask"
-            return f"{name}({place.format(element)}, {rest})"
-        element, integer, letters = (
-            ("float", "int", "sd") if bytes_ == 4 else ("double", "long long", "dq")
-        )
-        kind = self._type(element, bytes_)
-        on = f"({integer} __attribute__((vector_size({size}))))on"
-        if size == 64:
-            on = f"__builtin_ia32_ptestm{letters[1]}512({on}, {on}, -1)"
-            rest = f"{kind}{{}}, {on}" if way == "load" else f"({kind})x, {on}"
-            return f"__builtin_ia32_{way}up{letters[0]}512_mask({place.format(element)}, {rest})"
-        name = f"__builtin_ia32_mask{way}p{letters[0]}{'256' if size == 32 else ''}"
-        return f"{name}({place.format(kind)}, {on}{'' if way == 'load' else f', ({kind})x'})"
-
-    def picked(self, dtype: str) -> str:
-        """Returns the name of a function that loads elements at offsets in the lanes of a mask."""
-        kind, element, bytes_ = self.of(dtype), self.values.value_type(dtype), bytes_of(dtype)
-        call, size = "", self.size(dtype)
-        if bytes_ in (4, 8):
-            number, integer = ("float", "int") if bytes_ == 4 else ("double", "long long")
-            floats = self._type(number, bytes_)
-            on = f"({integer} __attribute__((vector_size({size}))))on"
-            widest = f"__builtin_ia32_ptestm{'d' if bytes_ == 4 else 'q'}512({on}, {on}, -1)"
-            ending = "sf" if bytes_ == 4 else "df"
-            mask = widest if size == 64 else f"({floats})on"
-            place = f"(const {number}*)p"
-            name = f"__builtin_ia32_gathersiv{self.lanes}{ending}"
-            if size in (64, 32) or (size == 16 and bytes_ == 4):
-                call = f"({kind}){name}({floats}{{}}, {place}, at, {mask}, {bytes_})"
-        alone = (
-            f"return {self.each()}<{kind}>([=](int, int i, int{8 * bytes_}_t is_on) {{ "
-            f"return is_on ? p[i] : ({element})0; }}, at, on);"
-        )
-        parameters = f"const {element}* p, {self.of('int32')} at, {self.mask(bytes_)} on"
-        return self.define(
-            self.name("picked", dtype), kind, parameters, call, alone, size, "__AVX2__"
-        )
 
     def apart(self, dtype: str, step: int, before: int = 0, after: int = 0) -> str:
         """Returns the name of a function that loads elements some steps apart, from the first on.
@@ -302,7 +204,7 @@ class VectorTypes:
         """
         beside = f"_{before}_{after}" if before or after else ""
         name = self.name(f"every_{'back_' if step < 0 else ''}{abs(step)}{beside}", dtype)
-        kind, memory, lanes = self.of(dtype), self.in_memory(dtype), self.lanes
+        kind, memory, lanes = self.value_type(dtype), self.in_memory(dtype), self.lanes
         picked = [lane * step for lane in range(lanes)]
         low, span = min(picked) - before, max(picked) - min(picked) + 1 + before + after
         starts = [low + min(k * lanes, span - lanes) for k in range(-(-span // lanes))]
@@ -331,7 +233,7 @@ class VectorTypes:
           step: the number of vectors.
         """
         name, lanes = self.name(f"put_every_{step}", dtype), self.lanes
-        kind, memory = self.of(dtype), self.in_memory(dtype)
+        kind, memory = self.value_type(dtype), self.in_memory(dtype)
         lines = []
         for k in range(step):
             text = "v0"
@@ -348,124 +250,33 @@ class VectorTypes:
 
     def turned(self, dtype: str, value: str) -> str:
         """Returns a vector with its lanes in the opposite order."""
-        name, kind = self.name("turned", dtype), self.of(dtype)
-        order = [*reversed(range(self.lanes))]
-        alone = f"return {self._shuffled('x', 'x', dtype, order)};"
-        return f"{self.define(name, kind, f'{kind} x', '', alone, 0)}({bare(value)})"
+        return f"{self.helper('turned', dtype)}({bare(value)})"
 
     def _shuffled(self, one: str, other: str, dtype: str, order: list[int]) -> str:
         """Returns lanes of two vectors in an order."""
-        self._defined("ms_shuffle", _SHUFFLE.strip())
         numbers = ", ".join(map(str, order))
-        return f"ms_shuffle({one}, {other}, {self.mask(bytes_of(dtype))}, {numbers})"
+        return f"{self.shuffle()}({one}, {other}, {self.mask(bytes_of(dtype))}, {numbers})"
+
+    def shuffle(self) -> str:
+        """Returns the name of the macro that picks lanes of two vectors."""
+        return self._defined("ms_shuffle", _SHUFFLE.strip())
 
     # Reductions.
 
-    def chosen(self, op: str, dtype: str) -> str:
-        """Returns the name of `a < b ? a : b` ("min") or `a > b ? a : b` ("max") of floats.
-
-        As instructions: gcc takes seconds to simplify a chain of choices.
-        """
-        kind, letter = self.of(dtype), "s" if bytes_of(dtype) == 4 else "d"
-        sign, name = ("<", "least") if op == "min" else (">", "greatest")
-        start = f"__builtin_ia32_{op}p{letter}"
-        call = self.by_size(
-            self.size(dtype),
-            f"{start}512_mask(a, b, a, -1, 4)",
-            f"{start}256(a, b)",
-            f"{start}(a, b)",
-        )
-        alone = f"return a {sign} b ? a : b;"
-        whole = self.name(name, dtype)
-        return self.define(whole, kind, f"{kind} a, {kind} b", call, alone, self.size(dtype))
-
-    def extreme(self, op: str, dtype: str) -> str:
-        """Returns the name of the minimum or maximum of two vectors: NaN if one is.
-
-        A minimum has the sign bit if one number has, a maximum if both have. The second number is
-        tested, as the first one is the result of the step before in a chain.
-        """
-        kind, bits = self.of(dtype), self._type(f"uint{8 * bytes_of(dtype)}_t", bytes_of(dtype))
-        ending = "f" if computed(dtype) == "float32" else ""
-        sign = f"({bits}{{}} + {SIGN_BITS[computed(dtype)]})"
-        joined = f"| (({bits})b & {sign})" if op == "min" else f"& (({bits})b | ~{sign})"
-        inner = self.chosen(op, dtype)
-        alone = (
-            f'return b != b ? __builtin_nan{ending}("") : ({kind})(({bits}){inner}(b, a) {joined});'
-        )
-        size, name = self.size(dtype), self.name(op, dtype)
-        call = self._extreme_of_bits(op, dtype, f"{inner}(b, a)", sign)
-        macro = "__AVX512VL__" if size < 64 else ""
-        return self.define(name, kind, f"{kind} a, {kind} b", call, alone, size, macro)
-
-    def _extreme_of_bits(self, op: str, dtype: str, chosen: str, sign: str) -> str:
-        """Returns a call that joins signs where `b` is no NaN, and leaves `b` where it is one."""
-        letters, integer = ("sd", "int") if bytes_of(dtype) == 4 else ("dq", "long long")
-        bits = f"({integer} __attribute__((vector_size({self.size(dtype)}))))"
-        on = self.by_size(
-            self.size(dtype),
-            f"512_mask(b, b, {_ORDERED}, -1, 4)",
-            f"256_mask(b, b, {_ORDERED}, -1)",
-            f"128_mask(b, b, {_ORDERED}, -1)",
-        )
-        if not on:
-            return ""
-        name = f"__builtin_ia32_pternlog{letters[1]}{8 * self.size(dtype)}_mask"
-        on = f"__builtin_ia32_cmpp{letters[0]}{on}"
-        table = _OF_B_CHOSEN_SIGN[op]
-        return f"({self.of(dtype)}){name}({bits}b, {bits}{chosen}, {bits}{sign}, {table}, {on})"
-
     def joined(self, op: str, dtype: str, one: str, other: str) -> str:
-        """Returns an operation of a reduction on two vectors."""
-        if op in ("add", "mul") and not is_float(dtype):
-            kind, unsigned = self.of(dtype), self.unsigned(dtype)
-            return f"({kind})(({unsigned}){one} {SIGNS[op]} ({unsigned}){other})"
-        if op in SIGNS:
-            # Of vectors of 0 and 1, `&&` would be one of 0 and -1.
-            sign = {"land": "&", "lor": "|"}.get(op, SIGNS[op])
-            return f"{one} {sign} {other}"
-        name = self.extreme(op, dtype) if is_float(dtype) else self.helper(op, dtype)
-        return f"{name}({bare(one)}, {bare(other)})"
+        """Returns an operation of a reduction."""
+        # Of vectors of 0 and 1, `&&` would be one of 0 and -1.
+        return super().joined({"land": "and", "lor": "or"}.get(op, op), dtype, one, other)
 
-    def joined_numbers(self, op: str, dtype: str, one: str, other: str) -> str:
-        """Returns the same operation on two numbers."""
-        if op in ("add", "mul") and not is_float(dtype):
-            kind, unsigned = self.values.value_type(dtype), unsigned_type(dtype)
-            return f"({kind})(({unsigned}){one} {SIGNS[op]} ({unsigned}){other})"
-        if op in SIGNS:
-            return f"{one} {SIGNS[op]} {other}"
-        of_floats = is_float(dtype)
-        helper = (
-            self.values.extreme(op, computed(dtype)) if of_floats else self.values.helper(op, dtype)
-        )
-        return f"{helper}({bare(one)}, {bare(other)})"
-
-    def quotient(self, op: str) -> str:
-        """Returns the name of the quotient rounded down or the remainder of vectors of int32.
-
-        By float64, which vectors divide. That is exact: the quotient of two integers of 32 bits is
-        whole, or farther from a whole number than the rounding error. The divisor -1 has a case of
-        its own, since the least integer would overflow.
-        """
-        kind, unsigned, wide = self.of("int32"), self.unsigned("int32"), self.of("float64")
-        convert = "__builtin_convertvector"
-        both = (
-            f"const {kind} is_apart = (b == 0) | (b == -1), by = is_apart ? {kind}{{}} + 1 : b;\n"
-            f"  const {kind} q = {convert}({convert}(a, {wide}) / {convert}(by, {wide}), {kind});\n"
-            f"  const {kind} rest = ({kind})(({unsigned})a - ({unsigned})q * ({unsigned})by);\n"
-            f"  const {kind} is_down = (rest != 0) & ((rest ^ by) < 0);\n  return "
-        )
-        negated = f"({kind})(0 - ({unsigned})a)"
-        last = {
-            "floordiv": f"b == 0 ? {kind}{{}} : b == -1 ? {negated} : q + is_down",
-            "mod": "rest + (by & is_down)",
-        }[op]
-        name = self.name(op, "int32")
-        return self.define(name, kind, f"{kind} a, {kind} b", "", f"{both}{last};", 0)
+    def half(self) -> Self:
+        """Returns vectors of half as many lanes."""
+        narrower = copy.copy(self)
+        narrower.lanes //= 2
+        return narrower
 
     def halves(self, value: str, dtype: str) -> tuple[str, str]:
         """Returns both halves of a vector that is a variable."""
-        kind = VectorTypes(self.values, self.lanes // 2).of(dtype)
+        kind = self.half().value_type(dtype)
         return f"*(const {kind}*)&{value}", f"*((const {kind}*)&{value} + 1)"
 
     def total(self, op: str, dtype: str) -> str:
@@ -474,15 +285,79 @@ class VectorTypes:
         types, value, lines = self, "all", []
         while types.size(dtype) > processor.LEAST_VECTOR_BYTES and types.lanes > 2:
             halves = types.halves(value, dtype)
-            types = VectorTypes(self.values, types.lanes // 2)
+            types = types.half()
             value = f"of_{types.lanes}"
             joined = types.joined(op, dtype, *halves)
-            lines.append(f"  const {types.of(dtype)} {value} = {joined};")
+            lines.append(f"  const {types.value_type(dtype)} {value} = {joined};")
         texts = [f"{value}[{lane}]" for lane in range(types.lanes)]
         while len(texts) > 1:
             half = len(texts) // 2
             pairs = zip(texts[:half], texts[half:], strict=True)
-            texts = [f"({self.joined_numbers(op, dtype, *pair)})" for pair in pairs]
+            texts = [f"({self.values.joined(op, dtype, *pair)})" for pair in pairs]
         lines.append(f"  return {bare(texts[0])};")
-        head = f"{INLINE} {self.values.value_type(dtype)} {name}({self.of(dtype)} all) {{"
+        head = f"{INLINE} {self.values.value_type(dtype)} {name}({self.value_type(dtype)} all) {{"
         return self._defined(name, "\n".join([head, *lines, "}"]))
+
+
+class _Words(dict[str, str]):
+    """What templates of helper functions may name, each defined where it is named first."""
+
+    def __init__(self, types: VectorTypes, dtype: str, words: dict[str, str]) -> None:
+        of_numbers = words_of(dtype).items()
+        super().__init__({word: text for word, text in of_numbers if word not in _WORDS} | words)
+        self._types, self._dtype = types, dtype
+
+    def __missing__(self, word: str) -> str:
+        return _WORDS[word](self._types, self._dtype)
+
+
+def _is_single(dtype: str) -> bool:
+    return bytes_of(dtype) == 4
+
+
+def _float_of(dtype: str) -> str:
+    """Returns the float dtype as wide as a dtype."""
+    return "float32" if _is_single(dtype) else "float64"
+
+
+_INTEGERS = {1: "char", 2: "short", 4: "int", 8: "long long"}
+"""By their bytes, the integers that gcc's instructions take."""
+
+_WORDS: dict[str, Callable[[VectorTypes, str], str]] = {
+    "T": lambda types, dtype: types.value_type(dtype),
+    "E": lambda types, dtype: types.values.value_type(dtype),
+    "U": lambda types, dtype: types.unsigned(dtype),
+    "M": lambda types, dtype: types.mask(bytes_of(dtype)),
+    "m": lambda types, dtype: f"int{8 * bytes_of(dtype)}_t",
+    "F": lambda types, dtype: types.value_type(_float_of(dtype)),
+    "D": lambda types, dtype: types.value_type("float64"),
+    "I": lambda types, dtype: types.value_type("int32"),
+    "H": lambda types, dtype: types.value_type("uint16"),
+    "lanes": lambda types, dtype: f"{types.lanes}",
+    "bytes": lambda types, dtype: f"{bytes_of(dtype)}",
+    "number": lambda types, dtype: types.values.value_type(_float_of(dtype)),
+    "s": lambda types, dtype: "s" if _is_single(dtype) else "d",
+    "q": lambda types, dtype: "d" if _is_single(dtype) else "q",
+    "cast": lambda types, dtype: (
+        f"({_INTEGERS[bytes_of(dtype)]} __attribute__((vector_size({types.size(dtype)}))))"
+    ),
+    "integer": lambda types, dtype: _INTEGERS[bytes_of(dtype)],
+    "qi": lambda types, dtype: "qi" if bytes_of(dtype) == 1 else "hi",
+    "b": lambda types, dtype: "b" if bytes_of(dtype) == 1 else "w",
+    "convert": lambda types, dtype: "__builtin_convertvector",
+    "each": lambda types, dtype: types.each(),
+    "shuffle": lambda types, dtype: types.shuffle(),
+    "back": lambda types, dtype: ", ".join(map(str, reversed(range(types.lanes)))),
+    "half": lambda types, dtype: types.values.storage_type("float16"),
+    "sqrt": lambda types, dtype: types.helper("sqrt", dtype),
+    "fused": lambda types, dtype: types.helper("fused", dtype),
+    "least_of": lambda types, dtype: types.helper("least", dtype),
+    "greatest_of": lambda types, dtype: types.helper("greatest", dtype),
+    "sign": lambda types, dtype: SIGN_BITS[computed(dtype)],
+    "most": lambda types, dtype: "2147483647" if _is_single(dtype) else f"{2**63 - 1}l",
+    "fast": lambda types, dtype: "__FP_FAST_FMAF" if _is_single(dtype) else "__FP_FAST_FMA",
+    "has_fused": lambda types, dtype: (
+        {64: "defined(__AVX512F__)", 32: "defined(__FMA__)", 16: "defined(__FMA__)"}
+    ).get(types.size(dtype), "0"),
+}
+"""By name; `vector_helpers` says what they are."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from msops._loops.ir.functions import Function
 
@@ -23,19 +22,6 @@ class Declaration:
     definitions: Mapping[str, str] = field(default_factory=dict)
 
 
-class OwnFunction(Protocol):
-    """Returns code of our own for a function on a dtype, if there is some."""
-
-    def __call__(
-        self,
-        function: str,
-        dtype: str,
-        /,
-        *,
-        is_beside_vectors: bool,
-    ) -> Declaration | None: ...
-
-
 @dataclass(frozen=True)
 class Dialect:
     """C or CUDA C.
@@ -50,7 +36,8 @@ class Dialect:
       integer_form: returns that on integers.
       not_finite: returns a NaN or an infinity of a dtype.
       rare: the form of a condition that hardly ever holds; `{}` stands for the condition.
-      function: returns code of our own for a function; None if the form in the table does.
+      function: returns code of our own for a function and a dtype, beside vectors or not; None if
+        the form in the table does.
     """
 
     inline: str
@@ -62,4 +49,4 @@ class Dialect:
     integer_form: Callable[[Function], str]
     not_finite: Callable[[float, str], str]
     rare: str
-    function: OwnFunction
+    function: Callable[[str, str, bool], Declaration | None]

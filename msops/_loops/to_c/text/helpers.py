@@ -17,31 +17,22 @@ TEMPLATES: dict[str, Template] = {
     for name, text in {
         # By 0 they are 0, and the least integer by -1 wraps. Sizes without signs are divided, since
         # gcc 12 takes (-a) / b for -(a / b) where it knows b > 0, also of the least a.
-        "truncdiv__signed": """
-$inline $T $name($T a, $T b) {
+        **{
+            f"{name}__signed": f"""
+$inline $T $name($T a, $T b) {{
   if (b == 0) return 0;
   const $U over = ($U)(a < 0 ? 0 - ($U)a : ($U)a), by = ($U)(b < 0 ? 0 - ($U)b : ($U)b);
-  return ($T)((a < 0) != (b < 0) ? 0 - over / by : over / by);
-}""",
-        "truncmod__signed": """
-$inline $T $name($T a, $T b) {
-  if (b == 0) return 0;
-  const $U over = ($U)(a < 0 ? 0 - ($U)a : ($U)a), by = ($U)(b < 0 ? 0 - ($U)b : ($U)b);
-  return ($T)(a < 0 ? 0 - over % by : over % by);
-}""",
-        "floordiv__signed": """
-$inline $T $name($T a, $T b) {
-  if (b == 0) return 0;
-  const $U over = ($U)(a < 0 ? 0 - ($U)a : ($U)a), by = ($U)(b < 0 ? 0 - ($U)b : ($U)b);
-  return ($T)((a < 0) != (b < 0) ? 0 - (over / by + (over % by != 0)) : over / by);
-}""",
-        "mod__signed": """
-$inline $T $name($T a, $T b) {
-  if (b == 0) return 0;
-  const $U over = ($U)(a < 0 ? 0 - ($U)a : ($U)a), by = ($U)(b < 0 ? 0 - ($U)b : ($U)b);
-  const $T r = ($T)(a < 0 ? 0 - over % by : over % by);
-  return ($T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);
-}""",
+  {result}
+}}"""
+            for name, result in {
+                "truncdiv": "return ($T)((a < 0) != (b < 0) ? 0 - over / by : over / by);",
+                "truncmod": "return ($T)(a < 0 ? 0 - over % by : over % by);",
+                "floordiv": "return ($T)((a < 0) != (b < 0) "
+                "? 0 - (over / by + (over % by != 0)) : over / by);",
+                "mod": "const $T r = ($T)(a < 0 ? 0 - over % by : over % by);\n"
+                "  return ($T)(r != 0 && (r < 0) != (b < 0) ? r + b : r);",
+            }.items()
+        },
         # Of a positive divisor. These have no branch, so that gcc moves them out of loops.
         "floordiv_positive__signed": """
 $inline $T $name($T a, $T b) {
@@ -94,14 +85,14 @@ $inline $T $name($T a, $T b) {
 $inline $T $name($T a, $T b) {
   return b < $bits ? ($T)(a >> b) : 0;
 }""",
-        "min": """
-$inline $T $name($T a, $T b) {
-  return a < b ? a : b;
-}""",
-        "max": """
-$inline $T $name($T a, $T b) {
-  return a > b ? a : b;
-}""",
+        # The last two are of a constant and a float. Of two zeros they give the float.
+        **{
+            name: f"""
+$inline $T $name($T a, $T b) {{
+  return a {sign} b ? a : b;
+}}"""
+            for name, sign in {"min": "<", "max": ">", "least": "<", "greatest": ">"}.items()
+        },
         # NaN if one is, and -0 is less than 0. Outside vectors two zeros of different signs are a
         # case of their own; a number and its negative take its time, too.
         "min__float": """
@@ -115,15 +106,6 @@ $inline $T $name($T a, $T b) {
   const $T greatest = b > a ? b : a;
   if ($is_opposite) return a == 0 ? 0 : greatest;
   return $is_nan ? $nan : greatest;
-}""",
-        # Of a constant and a number. Of two zeros they give the number.
-        "least": """
-$inline $T $name($T a, $T b) {
-  return a < b ? a : b;
-}""",
-        "greatest": """
-$inline $T $name($T a, $T b) {
-  return a > b ? a : b;
 }""",
         "bits_of": """
 $inline $B $name($T x) {
@@ -258,22 +240,7 @@ $inline uint16_t $name(float x) {
 }
 
 
-def fill(template: str, name: str, inline: str, dtype: str | None, **words: str) -> str:
-    """Returns the text of a helper function.
-
-    Args:
-      template: its key in `TEMPLATES`.
-      name: the C name it gets.
-      inline: what a function of a header starts with: ``static inline``, ``__device__`` ...
-      dtype: the dtype it is for; None for helpers that are for one type only.
-      words: what else the template names.
-    """
-    if dtype is not None:
-        words = _words(dtype) | words
-    return TEMPLATES[template].substitute(name=name, inline=inline, **words)
-
-
-def _words(dtype: str) -> dict[str, str]:
+def words_of(dtype: str) -> dict[str, str]:
     """Returns what templates may name of a dtype; float16 and bfloat16 are computed in float."""
     if dtype in ("float16", "bfloat16", "float32"):
         return {

@@ -57,23 +57,12 @@ class Statements:
         buffer = values.buffers[stmt.buffer]
         if 0 in buffer.shape:
             return []
-        conditions = [
-            self._inside(stmt, axis, size)
-            for axis, size in enumerate(buffer.shape)
-            if values.may_be_outside(stmt, axis, size)
-        ]
+        conditions = values.tests(stmt)
         value = values.value(stmt.value)
         if stmt.buffer not in values.variables:
             value = values.to_storage(value, buffer.dtype)
         line = f"{values.element(stmt.buffer, stmt.indices)} = {bare(value)};"
         return [f"if ({' && '.join(conditions)}) {line}"] if conditions else [line]
-
-    def _inside(self, stmt: Store, axis: int, size: int) -> str:
-        index = self.values.index(stmt.indices[axis])
-        if not self.values.check_bounds:
-            return f"(uint64_t)({index}) < {size}"
-        code = self.values.check(stmt, axis)
-        return f"{self.values.helper('inside_checked')}({index}, {size}, {code}, ms_failed)"
 
     def branch(self, stmt: If) -> list[str]:
         """Returns an if statement."""

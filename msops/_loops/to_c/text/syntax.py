@@ -79,11 +79,6 @@ def computed(dtype: str) -> str:
     return "float32" if dtype in ROUNDED else dtype
 
 
-def unsigned_type(dtype: str) -> str:
-    """Returns C's unsigned type for an integer dtype that is not narrower than int."""
-    return "uint64_t" if dtype.endswith("64") else "uint32_t"
-
-
 def width(dtype: str) -> int:
     """Returns the bits of a dtype."""
     return itemsize(dtype) * 8
