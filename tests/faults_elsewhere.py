@@ -33,19 +33,29 @@ TABLE = np.linspace(0.25, 2, 15, dtype=np.float32).reshape(3, 5)
 SUM_OF_BLOCKS = """
 #include "msops_parallel_for.h"
 #include <atomic>
+#include <chrono>
+#include <thread>
 extern "C" int Sum(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
                    void *stream, void *extra) {
   if (nparam != 2 || dtypes[0][0] != 'f' || dtypes[0][5] != '3') return 1;
   const float *x = static_cast<const float *>(params[0]);
   int64_t size = 1;
   for (int i = 0; i < ndims[0]; ++i) size *= shapes[0][i];
-  TYPE total{0};
+  std::atomic<int64_t> total{0};
   msops::ParallelFor(extra, size, 1024, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) total = total + static_cast<int64_t>(64 * x[i]);
+    int64_t own = 0;
+    for (int64_t i = begin; i < end; ++i) own += static_cast<int64_t>(64 * x[i]);
+    ADD
   });
   *static_cast<float *>(params[1]) = static_cast<float>(total) / 64;
   return 0;
 }
+"""
+# The nap makes sure that two threads meet there, on a busy machine, too.
+ADD_APART = """
+    const int64_t before = total;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    total = before + own;
 """
 
 
@@ -473,7 +483,7 @@ UNFIT = (
     sum_of_blocks(
         "a sum that threads of XLA add to",
         "eager and jit",
-        SUM_OF_BLOCKS.replace("TYPE", "volatile int64_t"),
+        SUM_OF_BLOCKS.replace("ADD", ADD_APART),
     ),
     python("Python: a recursion too deep", "sizes", adds_one_by_one, shape=lambda x: ()),
     kernel("loops over rows for columns", "sizes", doubles_squares, SQUARE),
@@ -567,9 +577,7 @@ RIGHT = (
     sum_of_blocks(
         "a sum that threads of XLA add to in turn",
         "",
-        SUM_OF_BLOCKS.replace("TYPE", "std::atomic<int64_t>").replace(
-            "total = total +", "total +="
-        ),
+        SUM_OF_BLOCKS.replace("ADD", "total += own;"),
     ),
     library("even sizes", "", "HealthyEven"),
     library("one value of an attribute", "", "HealthyAttribute", attrs={"by": 2}),
