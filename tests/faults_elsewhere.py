@@ -405,6 +405,11 @@ SIZES = (
         *("Python: wrong at the last of rows and columns", "sizes", distances_but_last, TABLE),
         shape=lambda x: x[:1] * 2,
     ),
+    python(
+        "Python: float64 by way of float32",
+        "refusals",
+        lambda x: np.square(x, dtype=np.float32, casting="same_kind").astype(x.dtype),
+    ),
     python("Python: wrong for one dtype", "refusals", lambda x: 2 * x if x.itemsize > 2 else x),
     python(
         *("Python: another shape than declared", "sizes", lambda x: x[::2].copy()),

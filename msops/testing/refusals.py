@@ -41,6 +41,8 @@ def check_refusals(subject: Subject, is_safe: bool) -> Finding:
         if not faults and taken.intersection(others):
             names = [own, *(name for name in others if name in taken)]
             faults = _unlike_dtypes(subject, names, is_safe)
+        if not faults and own in _FLOATS and "float64" in {own, *taken}:
+            faults = _short_results(subject, is_safe)
         refused = [trial for trial in trials if trial.refusal == "return code"]
         # How an error arrives does not depend on the dtype that is refused.
         for trial in refused[:1] if is_safe else ():
@@ -117,6 +119,29 @@ def _unlike_numbers(own: Arrays, other: Arrays) -> list[str]:
             lines.append(
                 f"output {index}: {far.sum()} of {far.size} elements differ, the first "
                 f"{list(first)}: {right[first]:g} instead of {left[first]:g}"
+            )
+    return lines
+
+
+def _short_results(subject: Subject, is_safe: bool) -> list[str]:
+    """Reports outputs of float64 whose numbers are all of float32, where those of inputs are not.
+
+    Numbers of few digits, as whole ones are, may be meant, and one number in all places.
+    """
+    inputs = tuple(array.astype("float64") * (1 + 2.0**-40) for array in subject.flat)
+    (results,) = results_of(subject, [inputs], is_safe)
+    lines = []
+    for index, result in enumerate(results or ()):
+        if result.dtype != np.float64:
+            continue
+        numbers = result[np.isfinite(result)]
+        with np.errstate(over="ignore"):
+            short = numbers.astype("float32")
+            long = np.unique(numbers[numbers != short.astype("float16")])
+        if np.array_equal(short, numbers) and len(long) >= min(2, result.size):
+            lines.append(
+                f"all float64: output {index}: all of {numbers.size} elements have the digits of "
+                "float32"
             )
     return lines
 
