@@ -1199,7 +1199,7 @@ def test_a_rule_that_is_refused_is_a_fault(rule: Any, said: str) -> None:
 
 def test_the_rule_of_a_32_bit_kernel_may_make_arrays_of_jaxs_own_dtype() -> None:
     def bprop(x: Any, y: Any, out: Any, dout: Any) -> Any:
-        return dout * y + jnp.zeros(1), dout * x * jnp.ones(1)
+        return dout * y + jnp.zeros(()), dout * x * jnp.ones(())
 
     op = aot("Multiply", bprop=bprop)
     finding = check_one(op, "gradient", X, Y)
