@@ -181,6 +181,23 @@ def test_interrupting_python_ends_its_compilers(tmp_path: Path, count: int, star
     assert all(has_ended(int(line)) for line in started.read_text().split())
 
 
+def test_an_interruption_that_another_thread_takes_ends_a_command() -> None:
+    code = (
+        "import os, pathlib, signal, threading, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "from msops._toolchain.commands import map_in_threads, run_command\n"
+        "def task(_):\n"
+        "    time.sleep(1)  # Until Python's main thread waits.\n"
+        "    signal.pthread_kill(threading.get_ident(), signal.SIGINT)\n"
+        "    done = run_command(('sleep', '30'), pathlib.Path.cwd(), os.environ, None)\n"
+        "    print(done.returncode)\n"
+        "map_in_threads(task, [0])\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "KeyboardInterrupt" in done.stderr
+    assert int(done.stdout) == -signal.SIGKILL
+
+
 def test_output_arrives_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     body = r"printf 'one\ntw'; sleep 0.3; printf 'o\n\377 three'; exit 3"
     monkeypatch.setenv("CXX", compiler(tmp_path / "cxx", body))

@@ -12,14 +12,14 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import TypeVar
 
 from msops.errors import BuildError
 
-# How often a command that writes nothing is asked whether it has ended, and how long its output may
-# stay open afterwards.
+# How often it is looked whether a command that writes nothing has ended, or Python was interrupted;
+# and how long a command's output may stay open after its end.
 _LOOK_EVERY_MS = 200
 _HELD_OPEN_S = 2.0
 
@@ -131,11 +131,20 @@ def map_in_threads(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
 
     with ThreadPoolExecutor(os.cpu_count(), initializer=prepare) as pool:
         try:
-            return list(pool.map(in_context, items))
-        except (KeyboardInterrupt, SystemExit):
+            return [_result(future) for future in [pool.submit(in_context, item) for item in items]]
+        except BaseException as error:
             pool.shutdown(wait=False, cancel_futures=True)
-            commands.kill()
+            if isinstance(error, KeyboardInterrupt | SystemExit):
+                commands.kill()
             raise
+
+
+def _result(future: Future[R]) -> R:
+    """Waits for what a thread computes."""
+    # An interruption that arrives just before a wait does not end it, so no wait is long.
+    while not future.done():
+        wait([future], _LOOK_EVERY_MS / 1000)
+    return future.result()
 
 
 def _read_lines(process: subprocess.Popen[bytes], program: str) -> Iterator[bytes]:
