@@ -747,7 +747,6 @@ def test_functions_of_a_program_over_several_devices_that_wait_end_in_an_error()
 
 @pytest.mark.parametrize("seconds", [0.5, 30])
 def test_the_end_of_python_waits_for_a_function(seconds: float) -> None:
-    begin = time.monotonic()
     done = run_python(
         "import threading, time, numpy as np\n"
         "import msops._calls.python_call as calls\n"
@@ -766,7 +765,6 @@ def test_the_end_of_python_waits_for_a_function(seconds: float) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == ("returns\n" if seconds < 1 else "")
-    assert time.monotonic() - begin < 30
 
 
 MANY = """

