@@ -357,3 +357,18 @@ def test_a_number_that_the_compiler_knows_becomes_a_vector(tmp_path: Path, dtype
     (got,) = call(build_together(tmp_path, [source]), kernel, source, [a, c])
     assert "vector" in source.text
     np.testing.assert_array_equal(got, a)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "bool", "float16", "float32"])
+@pytest.mark.parametrize("store", ["{}", "if (at[i] > 0) {{ {} }}"])
+def test_an_empty_array_is_not_read(tmp_path: Path, dtype: str, store: str) -> None:
+    kernel = parse_kernel(f"""kernel k(a: {dtype}[40, 0], at: int8[40]) -> (b) {{
+      buffer b: {dtype}[40]
+      parallel i in 0 .. 40 @vector(lanes) {{
+        {store.format("b[i] = a[i, at[i]]")}
+      }}
+    }}""")
+    a, at = np.zeros((40, 0), as_dtype(dtype).dtype), np.arange(-20, 20, dtype="int8")
+    source = printed(kernel, 0)
+    (got,) = call(build_together(tmp_path, [source]), kernel, source, [a, at])
+    assert not got.any()

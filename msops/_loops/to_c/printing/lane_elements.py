@@ -46,6 +46,9 @@ class LaneElements(VectorFunctions):
 
     def is_uniform(self, expr: Expr) -> bool:
         """Returns whether an expression has the same value in all lanes."""
+        if isinstance(expr, Load) and 0 in self.values.buffers[expr.buffer].shape:
+            # An empty array has no nearest element: it is 0 wherever it is read.
+            return True
         return self._var not in variables(expr) and self.variables.isdisjoint(
             load.buffer for load in loads(expr)
         )
