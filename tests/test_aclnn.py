@@ -386,7 +386,8 @@ def test_sparse_attention_of_batches_is_that_of_each(name: str) -> None:
 
     queries = jnp.stack([inputs[0], -inputs[0]])
     each = jnp.stack([*map(operate, queries)])
-    np.testing.assert_allclose(jax.vmap(operate)(queries), each, rtol=1e-5)
+    # A result near 0 is a sum of values near 1: it has their rounding.
+    np.testing.assert_allclose(jax.vmap(operate)(queries), each, rtol=1e-5, atol=1e-6)
 
 
 def test_a_traced_index_beyond_the_keys_chooses_none() -> None:
