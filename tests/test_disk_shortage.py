@@ -65,18 +65,19 @@ def odd_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path
 
 
 def fill(monkeypatch: pytest.MonkeyPatch, cache: Path, name: str) -> None:
-    """Lets a function of `os` fail in the cache folder, as on a disk without inodes."""
-    whole = getattr(os, name)
+    """Lets a function fail in the cache folder, as on a disk without inodes or space."""
+    owner = Path if name == "write_bytes" else os
+    whole = getattr(owner, name)
 
     def fail(path: Any, *args: Any, **kwargs: Any) -> Any:
         if isinstance(path, int) or str(cache) in os.fsdecode(path):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), path)
         return whole(path, *args, **kwargs)
 
-    monkeypatch.setattr(os, name, fail)
+    monkeypatch.setattr(owner, name, fail)
 
 
-@pytest.mark.parametrize("name", ["mkdir", "fsync", "rename", "chmod"])
+@pytest.mark.parametrize("name", ["mkdir", "write_bytes", "rename", "chmod"])
 @pytest.mark.parametrize("is_there", [False, True])
 def test_a_cache_on_a_disk_without_inodes_is_an_error_with_the_variable(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, name: str, is_there: bool

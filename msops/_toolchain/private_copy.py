@@ -23,13 +23,7 @@ from msops._toolchain.dependencies import find_dependencies
 from msops._toolchain.elf import ElfInfo, parse_elf
 from msops._toolchain.inputs import read_input
 from msops._toolchain.stamps import Stamp
-from msops._toolchain.store import (
-    Built,
-    ObjectStore,
-    open_store,
-    retried,
-    write_flushed,
-)
+from msops._toolchain.store import Built, ObjectStore, open_store, retried
 
 
 def open_copy(path: Path, who: str) -> Built:
@@ -64,7 +58,7 @@ def _add_with_links(store: ObjectStore, path: Path, data: bytes, links: dict[str
         if not _is_whole(store, final, relative, digest, links):
             tree = scratch / "tree"
             (tree / relative).parent.mkdir(parents=True)
-            write_flushed(tree / relative, data)
+            (tree / relative).write_bytes(data)
             for link, target in links.items():
                 (tree / link).parent.mkdir(parents=True, exist_ok=True)
                 os.symlink(target, tree / link)

@@ -9,8 +9,9 @@
       measurements/23/2345...json  times of what msops may become (measurements.py)
       scratch/x1y2/                a build under way; its owner holds a flock on it
 
-- A file or folder gets its name by an atomic rename of something complete and flushed.
-- What is read is checked against the hash in its path, so a damaged entry is as good as absent.
+- A file or folder gets its name by an atomic rename of something complete.
+- What is read is checked against the hash in its path, or is whole JSON, so a damaged entry is as
+  good as absent, also one that a crash of the machine left. So nothing waits for the disk.
 - A lock only saves doing the same work twice. The kernel releases it when its process ends, in
   whatever way, and correctness does not lean on it: without it two builds write the same names.
 - What uses the folder while it is deleted raises VanishedError, and is done again.
@@ -144,9 +145,9 @@ class ObjectStore:
 
     @retried
     def write(self, path: Path, data: bytes) -> None:
-        """Writes a file so that a reader, or a crash, sees all of it or none of it."""
+        """Writes a file so that a reader sees all of it or none of it."""
         with self.writing(), self.scratch() as scratch:
-            write_flushed(scratch / "file", data)
+            (scratch / "file").write_bytes(data)
             self.put(scratch / "file", path)
 
     def put(self, made: Path, path: Path) -> None:
@@ -250,14 +251,6 @@ def open_store(who: str) -> ObjectStore:
     store = ObjectStore(config.cache_dir(), who)
     permissions.check_cache_folder(store.root, who)
     return store
-
-
-def write_flushed(path: Path, data: bytes) -> None:
-    """Writes a file and waits until it is on the disk, so that a rename cannot overtake it."""
-    with open(path, "wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 @contextlib.contextmanager
