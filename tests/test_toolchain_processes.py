@@ -153,13 +153,17 @@ def test_a_killed_build_blocks_nobody_and_its_scratch_is_swept(
     os.kill(int(mark.read_text()), signal.SIGKILL)
 
     (abandoned,) = (tmp_path / "cache" / "scratch").iterdir()
+    unfinished = abandoned.with_name("file")
+    unfinished.touch()
     yesterday = time.time() - 86400
-    os.utime(abandoned, (yesterday, yesterday))
+    for left in abandoned, unfinished:
+        os.utime(left, (yesterday, yesterday))
     sweeper = start(BUILD, environment, tmp_path / "other.c")
     (tmp_path / "other.c").write_text("int g(void) { return 2; }\n")
     output, errors = sweeper.communicate(timeout=120)
     assert sweeper.returncode == 0, output + errors
     assert not abandoned.exists()
+    assert not unfinished.exists()
 
 
 def test_the_scratch_of_a_long_build_is_not_swept(

@@ -8,6 +8,7 @@
       generated/01/0123.../lu.cc   C++ that msops wrote (generated.py)
       measurements/23/2345...json  times of what msops may become (measurements.py)
       scratch/x1y2/                a build under way; its owner holds a flock on it
+      scratch/x3y4                 a file that is being written
 
 - A file or folder gets its name by an atomic rename of something complete.
 - What is read is checked against the hash in its path, or is whole JSON, so a damaged entry is as
@@ -15,7 +16,7 @@
 - A lock only saves doing the same work twice. The kernel releases it when its process ends, in
   whatever way, and correctness does not lean on it: without it two builds write the same names.
 - What uses the folder while it is deleted raises VanishedError, and is done again.
-- Scratch folders of processes that were killed are swept by later builds.
+- What processes that were killed left in scratch is swept by later builds.
 - What others than its user may write is not used (permissions.py).
 """
 
@@ -146,9 +147,17 @@ class ObjectStore:
     @retried
     def write(self, path: Path, data: bytes) -> None:
         """Writes a file so that a reader sees all of it or none of it."""
-        with self.writing(), self.scratch() as scratch:
-            (scratch / "file").write_bytes(data)
-            self.put(scratch / "file", path)
+        with self.writing():
+            # No folder: Linux takes some milliseconds to delete one.
+            handle, name = tempfile.mkstemp(dir=self._scratch_folder())
+            try:
+                os.close(handle)
+                Path(name).write_bytes(data)
+                self.put(Path(name), path)
+            except BaseException:
+                with contextlib.suppress(OSError):
+                    os.unlink(name)
+                raise
 
     def put(self, made: Path, path: Path) -> None:
         """Renames what lies in a scratch folder to its place in the cache."""
@@ -196,10 +205,7 @@ class ObjectStore:
           BuildError: the disk is full.
         """
         with self.writing():
-            base = self.root / "scratch"
-            self.make_folder(base)
-            self._sweep(base)
-            folder = Path(tempfile.mkdtemp(dir=base))
+            folder = Path(tempfile.mkdtemp(dir=self._scratch_folder()))
             handle = os.open(folder, os.O_RDONLY)
         try:
             with _flocked(handle):
@@ -213,22 +219,14 @@ class ObjectStore:
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _sweep(self, base: Path) -> None:
-        """Deletes scratch folders whose process is gone, once per process."""
-        if base in _swept:
-            return
-        _swept.add(base)
-        for folder in base.iterdir():
-            # Another process may sweep, or end, at the same time: whatever vanishes is done.
-            with contextlib.suppress(OSError):
-                if time.time() - folder.stat().st_mtime < _ABANDONED_AFTER_S:
-                    continue
-                handle = os.open(folder, os.O_RDONLY)
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    shutil.rmtree(folder, ignore_errors=True)
-                finally:
-                    os.close(handle)
+    def _scratch_folder(self) -> Path:
+        """Returns the folder of what is under way, made unless it is there."""
+        folder = self.root / "scratch"
+        self.make_folder(folder)
+        if folder not in _swept:
+            _swept.add(folder)
+            _sweep(folder)
+        return folder
 
     @contextlib.contextmanager
     def lock(self, key: str) -> Iterator[None]:
@@ -251,6 +249,24 @@ def open_store(who: str) -> ObjectStore:
     store = ObjectStore(config.cache_dir(), who)
     permissions.check_cache_folder(store.root, who)
     return store
+
+
+def _sweep(folder: Path) -> None:
+    """Deletes from a scratch folder what processes that are gone have left there."""
+    for left in folder.iterdir():
+        # Another process may sweep, or end, at the same time: whatever vanishes is done.
+        with contextlib.suppress(OSError):
+            if time.time() - left.stat().st_mtime < _ABANDONED_AFTER_S:
+                continue
+            handle = os.open(left, os.O_RDONLY)
+            try:
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                if left.is_dir():
+                    shutil.rmtree(left, ignore_errors=True)
+                else:
+                    left.unlink()
+            finally:
+                os.close(handle)
 
 
 @contextlib.contextmanager
