@@ -24,6 +24,11 @@ TYPE_ERRORS: Rows = (
         "function 'power' expects 2 inputs, but gets 1",
         "Pass as many as it expects.",
     ),
+    (
+        "c[0] = «max(a)»",
+        "function 'max' expects 2 inputs, but gets 1",
+        "Of all elements it is found in a loop: m = max(m, x[i]).",
+    ),
 )
 """Found when the op is made, where MindSpore raises TypeError."""
 
@@ -42,6 +47,11 @@ VALUE_ERRORS: Rows = (
         "c[0] = «math.fancy»(a[0])",
         "'math.fancy' cannot be called in a kernel",
         "Functions are called by plain names, without a module: sqrt, exp, tanh.",
+    ),
+    (
+        "t = allocate(«a.shape»(), 'float32')",
+        "'a.shape' is a tuple, and cannot be called",
+        "Write a.shape, or a.shape[0] for an extent.",
     ),
     (
         "c[0] = «a[:2].sum»()",
@@ -239,6 +249,11 @@ VALUE_ERRORS: Rows = (
         "Assign it before it is read.",
     ),
     ("«x» += 1.0", "an undeclared variable: x", "Assign it before it is read."),
+    (
+        "for i in range(3):\n    c[i] = a[i]\nc[«i»] = 0.0",
+        "an undeclared variable: i",
+        "A loop's variable ends with the loop: keep it, last = i, in the loop.",
+    ),
     ("for i in range(3):\n    «i» = 2", "iter var cannot be overwritten: i", "Use another name."),
     ("for i in range(3):\n    «i» += 2", "iter var cannot be overwritten: i", "Use another name."),
     (
@@ -657,7 +672,16 @@ BUILD_ERRORS: Rows = (
         "'popcount' takes integers; got float32",
         "Convert its input: int32(a[0]).",
     ),
-    ("c[0] = «a[0] & 1»", "'&' takes integers; got float32", "Convert the operands by int32."),
+    (
+        "c[0] = «a[0] & 1»",
+        "'&' takes integers; got float32",
+        "Convert the operands by int32; or join comparisons in parentheses: (a > b) & (c > d).",
+    ),
+    (
+        "if a[0] > «1.0 | a[0]» < 3.0:\n    c[0] = 1.0",
+        "'|' takes integers; got float32",
+        "Convert the operands by int32; or join comparisons in parentheses: (a > b) | (c > d).",
+    ),
     (
         "n[0] = «~a[0]»",
         "'~a[0]': the operand is float32, and the operator takes integers",

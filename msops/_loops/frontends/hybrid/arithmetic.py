@@ -217,9 +217,11 @@ def _check_domain(
             "Convert the condition, float32(c) or int32(c), or write x if c else y.",
         )
     if domain == "integer" and is_float(dtype):
-        raise typing.report.build_error(
-            node, f"{what} takes integers; got {dtype}", "Convert the operands by int32."
-        )
+        remedy = "Convert the operands by int32."
+        if op in ("and", "or", "xor"):
+            sign = operators.PYTHON_SIGNS[op]
+            remedy = f"{remedy[:-1]}; or join comparisons in parentheses: (a > b) {sign} (c > d)."
+        raise typing.report.build_error(node, f"{what} takes integers; got {dtype}", remedy)
 
 
 def _named_both(dtype: str, operands: tuple[Expr, Expr]) -> str:

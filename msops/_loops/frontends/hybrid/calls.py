@@ -95,6 +95,12 @@ def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
                 f"Write {ast.unparse(node.func)}.type(value), as with numpy, or name the dtype: "
                 "float32(value).",
             )
+        if name == "shape":
+            raise rules.report.value_error(
+                node.func,
+                f"'{ast.unparse(node.func)}' is a tuple, and cannot be called",
+                f"Write {ast.unparse(node.func)}, or {ast.unparse(node.func)}[0] for an extent.",
+            )
         if _is_method(node.func, rules):
             raise rules.report.value_error(
                 node.func,
@@ -171,8 +177,10 @@ def _advice(name: str, near: Sequence[str], rules: Rules) -> str:
 def _nested(node: ast.Call) -> str:
     """Returns what to write for a function of two arguments that is given more or fewer."""
     name, args = ast.unparse(node.func), [ast.unparse(arg) for arg in node.args]
-    if name not in ("min", "max") or len(args) < 3:
+    if name not in ("min", "max") or not args:
         return "Pass as many as it expects."
+    if len(args) == 1:
+        return f"Of all elements it is found in a loop: m = {name}(m, x[i])."
     return f"Write {functools.reduce(lambda one, other: f'{name}({one}, {other})', args)}."
 
 

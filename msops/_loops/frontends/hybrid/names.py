@@ -295,6 +295,8 @@ class _Resolver:
     def undeclared(self, node: ast.Name) -> Exception:
         name = node.id
         problem, remedy = f"an undeclared variable: {name}", "Assign it before it is read."
+        if any(each.name == name and each.kind == "loop" for each in self.symbols.values()):
+            remedy = f"A loop's variable ends with the loop: keep it, last = {name}, in the loop."
         if name not in self.local_names:
             remedy = (
                 "Assign it first, or declare a result by output_tensor. From outside, a kernel "
