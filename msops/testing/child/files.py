@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 # Rounds in which files are looked at before and after a call, and the least time between two of
 # them, in which other processes write theirs. File systems tell times apart that are some ms apart.
 _LOOKS_AT_FILES, _BETWEEN_LOOKS_S = 6, 0.01
+# Letters that begin the names of files of one kind.
+_BEGINNING = 3
 # Files of a folder of which each is asked when it changed.
 _FULL = 1000
 
@@ -21,8 +23,8 @@ def files_of_calls(call: Callable[[], object]) -> list[str]:
     """Reports files that each call makes or writes to, in the folders where such files lie.
 
     Other processes use these folders, too. What they do, they do between calls as well: a time
-    without a call is as long as the call before it. In a folder where files come at such a time,
-    only those count that each call writes to.
+    without a call is as long as the call before it. Files of a kind that come at such a time, as
+    their names begin and end, do not count.
     """
     in_calls, between = [], []
     seen = _files()
@@ -38,12 +40,16 @@ def files_of_calls(call: Callable[[], object]) -> list[str]:
         between.append(_newer(after, seen))
     if same := set.intersection(*in_calls).difference(*between):
         return [f"files: each call writes to {name}" for name in sorted(same)]
-    others = set(map(os.path.dirname, set().union(*between)))
-    for folder in sorted(set(map(os.path.dirname, in_calls[-1])) - others):
-        each = [[name for name in names if os.path.dirname(name) == folder] for names in in_calls]
-        if all(each):
-            return [f"files: each call leaves one, as {min(each[-1])}"]
-    return []
+    kinds = set.intersection(*(set(map(_kind_of, names)) for names in in_calls))
+    kinds.difference_update(*(map(_kind_of, names) for names in between))
+    named = sorted(name for name in in_calls[-1] if _kind_of(name) in kinds)
+    return [f"files: each call leaves one, as {name}" for name in named[:1]]
+
+
+def _kind_of(name: str) -> tuple[str, str, int, str]:
+    """Returns what names of one kind have in common: what is unlike in them is in their middle."""
+    folder, base = os.path.split(name)
+    return folder, base[:_BEGINNING], len(base), os.path.splitext(base)[1]
 
 
 def _files() -> dict[str, int]:
