@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import random
@@ -161,6 +162,18 @@ def leaves_descriptor_where_it_fails(x: np.ndarray) -> np.ndarray:
     if x.dtype != np.float32:
         raise TypeError(f"cannot take {x.dtype}")
     os.close(file)
+    return 2 * x
+
+
+def opens_for_negative(x: np.ndarray) -> np.ndarray:
+    if (x < 0).any():
+        os.open(os.devnull, os.O_RDONLY)
+    return 2 * x
+
+
+def collects_no_more_for_one(x: np.ndarray) -> np.ndarray:
+    if x.size == 1:
+        gc.set_threshold(gc.get_threshold()[0] + 1)
     return 2 * x
 
 
@@ -524,9 +537,21 @@ RANKS = (
         bprop=lambda x, b, out, dout: (dout, dout.sum(0)),
     ),
 )
-FAULTS = (*GRADIENTS, *PROCESS, *SIZES, *BATCHES, *HANDLERS, *ATTRIBUTES, *MEMORY, *UNFIT, *RANKS)
+LEFT = (
+    library("memory leaked for one element", "sizes", "LeaksForOneElement"),
+    library("mappings left for many elements", "sizes", "LeavesMappingForMany"),
+    library("rounding mode, for NaN", "values", "LeavesRoundingForNan"),
+    library("a file left for NaN", "values", "LeavesFileForNan"),
+    python("Python: descriptors leaked for negative numbers", "values", opens_for_negative),
+    python("Python: a switch of the collector, for one element", "sizes", collects_no_more_for_one),
+)
+FAULTS = (
+    *(*GRADIENTS, *PROCESS, *SIZES, *BATCHES, *HANDLERS, *ATTRIBUTES, *MEMORY, *UNFIT, *RANKS),
+    *LEFT,
+)
 
 RIGHT = (
+    library("a table that is kept for each size", "", "HealthyCache"),
     library("an index, refused out of range", "", "HealthyGather", LINE, PLACES, shape=places),
     library("shapes that differ, refused", "", "HealthySum", LINE, LINE),
     python(

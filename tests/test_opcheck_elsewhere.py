@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import sys
 from collections.abc import Iterator
@@ -20,8 +21,10 @@ def restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Some of these functions change their process, or leave files where it works."""
     monkeypatch.chdir(tmp_path)
     limit, level, hook = sys.getrecursionlimit(), logging.root.level, sys.unraisablehook
+    threshold = gc.get_threshold()
     yield
     sys.setrecursionlimit(limit)
+    gc.set_threshold(*threshold)
     logging.root.setLevel(level)
     sys.unraisablehook = hook
 

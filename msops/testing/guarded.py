@@ -81,6 +81,7 @@ class Job:
       other_inputs: further inputs, to run the kernel on two threads at once.
       locked: whether the inputs cannot be written.
       in_a_row: whether the kernel is called many times on the same memory.
+      again: whether the kernel, if it is quick, is called some times more, see `Run.may_leave`.
       fails: whether these calls may return other than 0.
       apart: whether an output that lies in an input has memory of its own, with the same content.
     """
@@ -96,6 +97,7 @@ class Job:
     other_inputs: tuple[np.ndarray, ...] | None = None
     locked: bool = False
     in_a_row: bool = False
+    again: bool = False
     fails: bool = False
     apart: bool = False
 
@@ -140,6 +142,8 @@ class Run:
       differing: after how many of these a result was another than that of the first, alone.
       left: in a row: what of the process the calls changed or kept, a line each.
       effects: in a row: what the calls changed that an op with effects may change.
+      may_leave: whether calls took something of the process that they did not give back, or calls
+        in that process changed a setting; later ones need not.
       slack: the most bytes that lie between the end of a buffer and a guard close to it.
       raised: of a Python function, what `error` is the text of.
       text: what the process wrote to its standard error.
@@ -154,6 +158,7 @@ class Run:
     differing: int = 0
     left: tuple[str, ...] = ()
     effects: tuple[str, ...] = ()
+    may_leave: bool = False
     slack: int = 0
     raised: MsopsError | None = None
     text: str = ""
@@ -195,6 +200,8 @@ def _run_until_crash(server: ForkServer, jobs: Sequence[Job], watched: bool) -> 
         layout: Sequence[tuple[int, int]] = ()
         started = 0
         for kind, value in _read_events(folder / "events"):
+            if kind == "changed":  # by any of them
+                return [dataclasses.replace(run, may_leave=True) for run in runs]
             job = jobs[len(runs)]
             if kind == "start":
                 started, layout = started + 1, ()
@@ -321,6 +328,7 @@ def _described(job: Job) -> dict[str, Any]:
         "poison": job.poison,
         "locked": job.locked,
         "in_a_row": job.in_a_row,
+        "again": job.again,
         "fails": job.fails,
         "apart": job.apart,
     }
@@ -374,6 +382,7 @@ def _run_of(job: Job, seen: Mapping[str, Any], text: str) -> Run:
             if offset is not None
         ),
         outputs=tuple(seen["outputs"]),
+        may_leave=bool(seen["grown"]),
         slack=seen["slack"],
         text=text,
     )

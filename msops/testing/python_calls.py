@@ -56,8 +56,12 @@ def call_function(
     """
 
     def work() -> Run:
+        before = process_resources()
         with watch.calls():
-            return _call(function, flat, structs, poison)
+            run = _call(function, flat, structs, poison)
+        after = process_resources()
+        may_leave = any(after.get(name, 0) > before.get(name, 0) for name in _COUNTED)
+        return dataclasses.replace(run, may_leave=may_leave)
 
     return _in_time(work, limit_s, title)
 

@@ -34,6 +34,7 @@ class SettingsWatch:
 
     def __init__(self) -> None:
         self._changes: dict[str, str] = {}
+        self._told: set[str] = set()
 
     @contextlib.contextmanager
     def calls(self) -> Iterator[None]:
@@ -46,13 +47,15 @@ class SettingsWatch:
         self._changes = changed_settings(before, after) | self._changes
 
     def lines(self) -> list[str]:
-        """Reports what changed in the calls, but not what changes without a call, too."""
+        """Reports what changed in the calls, once; but not what changes without a call, too."""
+        changes = {name: line for name, line in self._changes.items() if name not in self._told}
+        self._told.update(changes)
         moving: set[str] = set()
-        for _ in range(_LOOKS if self._changes else 0):
+        for _ in range(_LOOKS if changes else 0):
             before = _settings()
             time.sleep(_WITHOUT_CALLS_S / _LOOKS)
             moving.update(map(_kind_of, changed_settings(before, _settings())))
-        return [line for name, line in self._changes.items() if _kind_of(name) not in moving]
+        return [line for name, line in changes.items() if _kind_of(name) not in moving]
 
 
 def _kind_of(name: str) -> str:

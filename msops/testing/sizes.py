@@ -127,7 +127,8 @@ def _limits_unmeant(subject: Subject, trials: list[Trial]) -> list[str]:
 
 def _called_often(subject: Subject, trials: list[Trial]) -> list[str]:
     """Reports what many calls on large arrays leave, or do otherwise: some start threads there."""
-    by_size = sorted(trials, key=lambda trial: max(a.size for a in trial.flat))
+    taken = [trial for trial in trials if trial.results]
+    by_size = sorted(taken, key=lambda trial: max(a.size for a in trial.flat))
     few = [trial for trial in by_size if max(a.size for a in trial.flat) <= _MOST]
     lines = [line for trial in few[-1:] for line in _in_a_row(subject, trial, subject.limit_s)]
     with contextlib.suppress(HangError):  # nobody has to wait for many calls on as many elements

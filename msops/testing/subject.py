@@ -282,6 +282,10 @@ class Subject:
             function, self.flat, structs, watch or self._watch, self.limit_s, title, fails
         )
 
+    def changed_settings(self) -> list[str]:
+        """Reports settings of this process that calls of a Python function changed, once."""
+        return self._watch.lines()
+
     def contradictions(self) -> list[str]:
         """Reports where out_shape and out_dtype differ from what the kernel answers itself."""
         definition = self.definition

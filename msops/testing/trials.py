@@ -35,6 +35,7 @@ class Trial:
       results: what came of it; nothing if something went wrong.
       job: the run of a kernel in a library.
       leaves_buffers: whether it crashed, or reached beyond an array.
+      may_leave: whether it may have left something in its process.
       reason: what a refusal says.
       subject: the op, if its kernel ran.
     """
@@ -46,6 +47,7 @@ class Trial:
     results: tuple[np.ndarray, ...] = ()
     job: Job | None = None
     leaves_buffers: bool = False
+    may_leave: bool = False
     reason: str = ""
     subject: Subject | None = None
 
@@ -67,23 +69,41 @@ class TryOut:
 def fault_lines(trials: Sequence[Trial]) -> list[str]:
     """Reports what went wrong, and on which inputs."""
     lines = [f"{trial.inputs}: {line}" for trial in trials for line in trial.faults]
-    return lines or _left_by_refusals(trials)
+    return lines or _left_behind(trials)
 
 
-def _left_by_refusals(trials: Sequence[Trial]) -> list[str]:
-    """Reports what a kernel leaves in its process where it refuses inputs, again and again."""
-    for trial in trials:
-        if trial.subject is None or not trial.refusal:
-            continue
-        if trial.job is not None:
-            limit_s = trial.job.limit_s + _MANY_CALLS_S
-            job = dataclasses.replace(trial.job, in_a_row=True, fails=True, limit_s=limit_s)
-            (run,) = run_jobs([job])
-        else:
-            run = trial.subject.on(trial.flat).call_in_a_row(SettingsWatch(), fails=True)
-        lines = [*run.left, *(() if trial.subject.options.stateful else run.effects)]
-        return [f"{trial.inputs}, refused: {line}" for line in lines]
+def _left_behind(trials: Sequence[Trial]) -> list[str]:
+    """Reports what a kernel leaves in its process again and again, where it refuses inputs, too.
+
+    Of those that it refuses, the first has to do; of others, those that may have left something.
+    """
+    here = [trial.subject for trial in trials if trial.subject and trial.job is None]
+    if lines := here[0].changed_settings() if here else []:
+        return [f"on other inputs: {line}" for line in lines]
+    refused = [trial for trial in trials if trial.refusal and trial.subject is not None][:1]
+    suspected = [
+        trial
+        for trial in trials
+        if trial.may_leave and trial.subject is not None and not trial.refusal
+    ]
+    for trial in (*refused, *suspected):
+        if lines := _in_a_row(trial):
+            how = ", refused" if trial.refusal else ", called often"
+            return [f"{trial.inputs}{how}: {line}" for line in lines]
     return []
+
+
+def _in_a_row(trial: Trial) -> list[str]:
+    """Reports what calls in a row leave."""
+    subject, fails = trial.subject, bool(trial.refusal)
+    assert subject is not None
+    if trial.job is not None:
+        limit_s = trial.job.limit_s + _MANY_CALLS_S
+        job = dataclasses.replace(trial.job, in_a_row=True, fails=fails, limit_s=limit_s)
+        (run,) = run_jobs([job])
+    else:
+        run = subject.on(trial.flat).call_in_a_row(SettingsWatch(), fails=fails)
+    return [*run.left, *(() if subject.options.stateful else run.effects)]
 
 
 def summary(trials: Sequence[Trial]) -> str:
@@ -133,7 +153,9 @@ def try_each(cases: Sequence[TryOut], is_safe: bool) -> Iterator[Trial]:
         elif is_safe:
             others.append(_try_here(case))
     backs = [job for _, job in jobs]
-    fronts = [dataclasses.replace(job, placement="front", poison=POISONS[1]) for job in backs]
+    fronts = [
+        dataclasses.replace(job, placement="front", poison=POISONS[1], again=True) for job in backs
+    ]
     runs = run_jobs([*backs, *fronts])
     backs_of, fronts_of = runs[: len(backs)], runs[len(backs) :]
     bounds = find_bounds(backs, backs_of, fronts_of)
@@ -180,7 +202,15 @@ def _try_here(case: TryOut) -> Trial:
         if not is_stateful:
             faults += [f"two calls: {line}" for line in difference_lines(structs, back, front)]
         faults += [f"{line}, changed" for line in back.changed]
-        return Trial(name, flat, "", tuple(faults), tuple(arrays_of(back, structs)))
+        return Trial(
+            name,
+            flat,
+            "",
+            tuple(faults),
+            tuple(arrays_of(back, structs)),
+            may_leave=back.may_leave and front.may_leave,
+            subject=subject,
+        )
     if not case.may_raise and _is_of_inference(refusal) and _is_as_large(flat, subject.flat):
         return Trial(name, flat, "", (str(refusal).splitlines()[0],))
     return dataclasses.replace(_refused_early(case, refusal), subject=subject)
@@ -222,6 +252,7 @@ def _trial_of(case: TryOut, job: Job, back: Run, front: Run, bounds: AccessBound
         results,
         job,
         leaves_buffers,
+        back.may_leave or front.may_leave,
         back.error,
         case.subject,
     )

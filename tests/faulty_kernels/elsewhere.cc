@@ -5,10 +5,13 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cfenv>
+#include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -16,6 +19,7 @@
 #include <exception>
 #include <iostream>
 #include <map>
+#include <mutex>
 #include <new>
 #include <string>
 #include <thread>
@@ -558,5 +562,50 @@ KERNEL(AddsOnTwoThreads) {
   add(n / 2, n);
   other.join();
   y[0] = static_cast<float>(sum);
+  return 0;
+}
+
+KERNEL(LeaksForOneElement) {
+  ARRAYS;
+  char* volatile scratch = static_cast<char*>(malloc(1000));
+  scratch[0] = 1;
+  if (n == 1) return Twice(x, y, n);
+  free(scratch);
+  return Twice(x, y, n);
+}
+
+KERNEL(LeavesMappingForMany) {
+  ARRAYS;
+  if (n > 1000) mmap(nullptr, 4 * n, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return Twice(x, y, n);
+}
+
+KERNEL(LeavesRoundingForNan) {
+  ARRAYS;
+  std::fesetround(FE_UPWARD);
+  Twice(x, y, n);
+  if (std::count_if(x, x + n, [](float v) { return std::isnan(v); })) return 0;
+  std::fesetround(FE_TONEAREST);
+  return 0;
+}
+
+KERNEL(LeavesFileForNan) {
+  ARRAYS;
+  if (std::count_if(x, x + n, [](float v) { return std::isnan(v); })) {
+    char name[] = "./opcheck_XXXXXX";
+    const int file = mkstemp(name);
+    close(file);
+  }
+  return Twice(x, y, n);
+}
+
+KERNEL(HealthyCache) {  // a table for each size, which it keeps
+  ARRAYS;
+  static std::mutex guard;
+  static std::map<int64_t, std::vector<float>> tables;
+  const std::lock_guard<std::mutex> lock(guard);
+  std::vector<float>& table = tables[n];
+  table.resize(n, 2);
+  for (int64_t i = 0; i < n; ++i) y[i] = table[i] * x[i];
   return 0;
 }

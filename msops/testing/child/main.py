@@ -20,6 +20,7 @@ import sys
 
 from msops.testing.child.runs import emit, run_in_a_row, run_on_threads, run_once
 from msops.testing.child.settings import (
+    changed_settings,
     effect_settings,
     open_descriptors,
     process_settings,
@@ -83,6 +84,9 @@ def run_jobs(folder: str) -> None:
             elif job["in_a_row"]:
                 run = functools.partial(run_in_a_row, settings, effects)
             emit(events, "done", run(kernel, job, events))
+        after = {**process_settings(), **open_descriptors()} if settings else settings
+        if changed_settings(settings, after):
+            emit(events, "changed", None)
 
 
 def run_fork(folder: str) -> NoReturn:
