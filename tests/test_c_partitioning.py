@@ -100,7 +100,7 @@ def test_an_index_that_turns_at_a_border_is_plain_between(at: str, between: str)
     [
         row("if (i < 20) { b[i] = a[i] }"),
         row("if ((i % 2) == 0) { b[i] = a[i] }"),
-        row("if (1 <= i) { b[i] = a[i] }", n=31),
+        row("if (1 <= i) { b[i] = a[i] }", n=15),
         row("if (1 <= i) { b[i] = a[i] }", kind="serial"),
         row("if (a[i] < 3.0:float32) { b[i] = a[i] }"),
         row("if (-1 <= i) { b[i] = a[i] }"),

@@ -17,15 +17,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping, Set
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from msops._loops.analysis.boxes import Box, Span
-from msops._loops.analysis.conditions import conjuncts, inequalities, narrow
+from msops._loops.analysis.conditions import conjuncts
 from msops._loops.analysis.costs import effort, fixed_span
 from msops._loops.analysis.updates import update_of
-from msops._loops.ir.algebra import both, number
+from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Buffer,
@@ -36,13 +36,11 @@ from msops._loops.ir.nodes import (
     Load,
     Local,
     LoopKind,
-    Select,
     Stmt,
     Store,
     Var,
 )
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.ranges import nested_ranges
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
@@ -55,6 +53,7 @@ from msops._loops.ir.walk import (
     rewrite,
     statements,
     stored_in,
+    substitute,
     with_parts,
 )
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
@@ -79,6 +78,7 @@ class Term:
 
     Attributes:
       value: in terms of the variables.
+      conditions: under which it is added, in the same terms.
       is_negated: the value is subtracted.
       variables: the coordinates of the position, in the order of the target's axes.
       offsets: the distance of the element from the position, along each axis.
@@ -86,16 +86,33 @@ class Term:
     """
 
     value: Expr
+    conditions: tuple[Expr, ...]
     is_negated: bool
     variables: tuple[str, ...]
     offsets: tuple[int, ...]
     box: Box
 
     @property
+    def read(self) -> set[str]:
+        """The arrays that the term reads."""
+        return {load.buffer for part in (self.value, *self.conditions) for load in loads(part)}
+
+    @property
     def elements(self) -> Box:
         """The elements that get the term."""
         axes = zip(self.box, self.offsets, strict=True)
         return tuple((low + away, high + away) for (low, high), away in axes)
+
+    def at(self, element: Sequence[Expr], known: Sequence[Span]) -> tuple[tuple[Expr, ...], Expr]:
+        """Returns the conditions and the value of the term for an element whose span is known."""
+        limits: list[Expr] = []
+        for at, (low, high), (begin, end) in zip(element, known, self.elements, strict=True):
+            limits += [binary("ge", at, integer(begin))] * (begin > low)
+            limits += [binary("lt", at, integer(end))] * (end < high)
+        moves = zip(self.variables, element, self.offsets, strict=True)
+        position = {var: index("sub", at, integer(away)) for var, at, away in moves}
+        conditions = (substitute(condition, position) for condition in self.conditions)
+        return (*limits, *conditions), substitute(self.value, position)
 
 
 @dataclass(frozen=True)
@@ -130,18 +147,12 @@ def neighbour_terms(loops: tuple[For, ...], scope: Scope, names: Names) -> Neigh
     values.run(loops[-1].body)
     values.write_out()
     found = [term for terms in values.terms.values() for term in terms]
-    arrays = values.arrays({load.buffer for term in found for load in loads(term.value)})
+    arrays = values.arrays({name for term in found for name in term.read})
     is_long = any(_effort(term.value) > _MOST_PARTS for term in found)
     if values.is_lost or is_long or len(arrays) > _MOST_KEPT:
         return None
-    # No elements get a term whose condition never holds.
-    terms = {
-        name: tuple(term for term in own if all(begin < end for begin, end in term.box))
-        for name, own in values.terms.items()
-    }
-    return NeighbourTerms(
-        {name: own for name, own in terms.items() if own}, values.rest(arrays), arrays
-    )
+    terms = {name: tuple(own) for name, own in values.terms.items()}
+    return NeighbourTerms(terms, values.rest(arrays), arrays)
 
 
 def _apart(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -222,12 +233,12 @@ class _Values:
         self, loops: tuple[For, ...], moved: Mapping[int, _Position], scope: Scope, names: Names
     ) -> None:
         self._loops = loops
-        self._ranges = nested_ranges(loops, scope.ranges)
         self._moved = moved
         self._names = names
         body = loops[-1].body
         self._changing = stored_in(body) | declared_in(body)
-        self._shape = tuple(end - begin for begin, end in map(_bounds, loops))
+        self._spans = {loop.var: _bounds(loop) for loop in loops}
+        self._shape = tuple(end - begin for begin, end in self._spans.values())
         self._at = tuple(index("sub", Var(loop.var), loop.begin) for loop in loops)
         self._now: dict[str, Expr] = {}
         # By the id of a statement, what may be kept after it.
@@ -305,26 +316,11 @@ class _Values:
         # A value that is kept under conditions would be one of another time elsewhere.
         self.is_lost |= None in conditions or (value is None and bool(conditions))
         value = value or self._kept(store, update.term)
-        spans, left = self._where(tuple(filter(None, conditions)))
-        if left:
-            value = Select(both(left), value, number(0, value.dtype), value.dtype)
-        variables, offsets = self._moved[id(store)]
-        box = tuple(spans[var] for var in variables)
-        term = Term(value, update.is_negated, variables, offsets, box)
+        around, offsets = self._moved[id(store)]
+        box = tuple(self._spans[var] for var in around)
+        holds = tuple(each for each in conditions if each is not None)
+        term = Term(value, holds, update.is_negated, around, offsets, box)
         self.terms[store.buffer].append(term)
-
-    def _where(self, conditions: tuple[Expr, ...]) -> tuple[dict[str, Span], list[Expr]]:
-        """Returns where conditions hold along each variable, and those that are left."""
-        within = {loop.var: self._ranges[loop.var] for loop in self._loops}
-        left: list[Expr] = []
-        for condition in conditions:
-            functions = inequalities(condition, within, self._ranges) or ()
-            is_span = bool(functions) and not any(
-                function.scalars or len(function.along) > 1 for function in functions
-            )
-            if not is_span or not all(narrow(function, within) for function in functions):
-                left.append(condition)
-        return {var: (low, high + 1) for var, (low, high) in within.items()}, left
 
     def write_out(self) -> None:
         """Writes out the long values that the terms of one element alone read."""
@@ -333,7 +329,7 @@ class _Values:
                 (name, term.offsets)
                 for name, terms in self.terms.items()
                 for term in terms
-                if any(load.buffer == array for load in loads(term.value))
+                if array in term.read
             }
             if len(readers) == 1:
                 ((name, _),) = readers
@@ -342,7 +338,11 @@ class _Values:
                     return value if isinstance(part, Load) and part.buffer == array else part
 
                 self.terms[name] = [
-                    dataclasses.replace(term, value=rewrite(term.value, change))
+                    dataclasses.replace(
+                        term,
+                        value=rewrite(term.value, change),
+                        conditions=tuple(rewrite(each, change) for each in term.conditions),
+                    )
                     for term in self.terms[name]
                 ]
 

@@ -1,18 +1,18 @@
 """Sums of terms from neighbours: each element gathers its terms, in one loop for all of them.
 
-    reduction i in 1 .. 99 {                parallel i_1 in 0 .. 2 { ... }
-      d[i - 1] = d[i - 1] + w[i]            parallel i_1 in 2 .. 98 {
-      d[i] = d[i] - w[i] * 2.0       ->       d[i_1] = d[i_1]
-      d[i + 1] = d[i + 1] + w[i]                + w[i_1 + 1] - w[i_1] * 2.0 + w[i_1 - 1]
-    }                                       }
-                                            parallel i_1 in 98 .. 100 { ... }
+    reduction i in 1 .. 99 {                parallel i_1 in 0 .. 100 {
+      d[i - 1] = d[i - 1] + w[i]              d[i_1] = d[i_1]
+      d[i] = d[i] - w[i] * 2.0       ->         + ((i_1 < 98) ? w[i_1 + 1] : 0.0)
+      d[i + 1] = d[i + 1] + w[i]                - ((i_1 >= 1 && i_1 < 99) ? w[i_1] * 2.0 : 0.0)
+    }                                           + ((i_1 >= 2) ? w[i_1 - 1] : 0.0)
+                                            }
 
 Gradients of stencils are such loops. As written, their iterations add to the same elements, so they
 run in order, and every term reads and writes its element. A loop that computes the sums element by
 element is a stencil again: its iterations are independent, each element is written once, and it is
-not read where it is 0 before. At the edges some neighbours are missing: in a row, the elements that
-get the same terms have a loop; in the first and last rows, terms have conditions. See Hueckelheim
-et al., Automatic differentiation for adjoint stencil loops (ICPP 2019).
+not read where it is 0 before. At the edges some neighbours are missing: terms have conditions, at
+which `partitioning` splits long loops. See Hueckelheim et al., Automatic differentiation for
+adjoint stencil loops (ICPP 2019).
 
 Terms that several nests add to an array, one after the other, are one sum. The terms of a sum are
 added up in another order.
@@ -21,22 +21,18 @@ added up in another order.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Callable, Mapping, Sequence, Set
-from dataclasses import dataclass
 from functools import partial
 
 from msops._loops.analysis.boxes import Box, Span, common, hull
 from msops._loops.analysis.costs import fixed_span, mean_trips
 from msops._loops.ir.algebra import add, both, sub
-from msops._loops.ir.building import binary, integer
-from msops._loops.ir.names import Names, unique_names
+from msops._loops.ir.names import Names, over_box, unique_names
 from msops._loops.ir.nodes import (
     Buffer,
     Const,
     Expr,
     For,
-    If,
     Kernel,
     Load,
     Select,
@@ -49,15 +45,12 @@ from msops._loops.ir.walk import (
     accesses_in,
     bodies,
     iterations,
-    loads,
     map_bodies,
     map_bodies_within,
     stored_in,
-    substitute,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.facts.blocks import index
 from msops._loops.to_c.reduce.neighbour_terms import (
     MOST_TERMS,
     NeighbourTerms,
@@ -155,15 +148,36 @@ class _NeighbourSums:
         self, pending: dict[str, list[Term]], names: Set[str], scope: Scope
     ) -> tuple[Stmt, ...]:
         """Returns the nests that add up the pending terms of some arrays."""
-        groups: dict[Box, dict[str, list[Term]]] = {}
-        for name in [name for name in pending if name in names]:
-            terms = pending.pop(name)
-            groups.setdefault(_elements(terms, hull), {})[name] = terms
         found: list[Stmt] = []
-        for sums in groups.values():
-            found += _Box(sums, scope.buffers, self._zero, self._names).nests()
-            self._zero -= sums.keys()
+        for name in [name for name in pending if name in names]:
+            found.append(self._sum(scope.buffers[name], pending.pop(name)))
+            self._zero.discard(name)
         return tuple(found)
+
+    def _sum(self, array: Buffer, terms: Sequence[Term]) -> Stmt:
+        """Returns the nest that adds up the terms of each element of an array."""
+        box = _elements(terms, hull)
+        elements = [
+            (max(low, 0), min(high, size))
+            for (low, high), size in zip(box, array.shape, strict=True)
+        ]
+        zero = Const(0.0, array.dtype)
+
+        def total(at: tuple[Var, ...]) -> Stmt:
+            # Terms under the same conditions are added first.
+            parts: dict[tuple[Expr, ...], Expr] = {}
+            for term in terms:
+                conditions, value = term.at(at, elements)
+                add_or_sub = sub if term.is_negated else add
+                parts[conditions] = add_or_sub(parts.get(conditions, zero), value)
+            is_zero = array.name in self._zero
+            result: Expr = zero if is_zero else Load(array.name, at, array.dtype)
+            for conditions, part in parts.items():
+                chosen = Select(both(conditions), part, zero, array.dtype) if conditions else part
+                result = add(result, chosen)
+            return Store(array.name, at, result)
+
+        return over_box(elements, terms[0].variables, self._names.fresh, total)
 
 
 def _updates_written_out(body: tuple[Stmt, ...], outer: Set[str]) -> tuple[Stmt, ...]:
@@ -224,108 +238,5 @@ def _disturbed(
         name
         for name, terms in pending.items()
         if (name in used and not (name in added and _share_most([*terms, *added[name]])))
-        or any(load.buffer in written for term in terms for load in loads(term.value))
+        or any(not written.isdisjoint(term.read) for term in terms)
     }
-
-
-@dataclass(frozen=True)
-class _Box:
-    """The elements of a box, each of which gathers its terms for some arrays.
-
-    Attributes:
-      sums: the terms by array.
-      buffers: by name.
-      zero: the arrays whose elements are 0 before.
-      names: the names of the kernel.
-    """
-
-    sums: Mapping[str, Sequence[Term]]
-    buffers: Mapping[str, Buffer]
-    zero: Set[str]
-    names: Names
-
-    def nests(self) -> tuple[Stmt, ...]:
-        """Returns the loops over the elements."""
-        every = [term for terms in self.sums.values() for term in terms]
-        at = tuple(Var(self.names.fresh(base)) for base in every[0].variables)
-        return self._axis(at, _elements(every, hull), _elements(every, common))
-
-    def _axis(
-        self, at: tuple[Var, ...], known: Box, middle: Box, number: int = 0
-    ) -> tuple[Stmt, ...]:
-        """Returns the loops over the axes from one on.
-
-        Args:
-          at: the indices of an element.
-          known: the limits of each index.
-          middle: those of the elements that get every term; at an edge `known`, for few rows are
-            worth a test of their own.
-          number: of the axis.
-        """
-        if number == len(at) - 1:
-            return self._row(at, known[:-1])
-        inside = _limits(at[number], known[number], middle[number])
-        narrowed = (*known[:number], middle[number], *known[number + 1 :])
-        body = self._axis(at, narrowed, middle, number + 1)
-        if inside:
-            body = (If(both(inside), body, self._axis(at, known, known, number + 1)),)
-        return (_parallel(at[number], known[number], body),)
-
-    def _row(self, at: tuple[Var, ...], outer: Box) -> tuple[Stmt, ...]:
-        """Returns the loops over the last axis, each over elements that miss no other terms."""
-        cuts = {cut for terms in self.sums.values() for term in terms for cut in term.elements[-1]}
-        found: list[Stmt] = []
-        for first, last in itertools.pairwise(sorted(cuts)):
-            sums = {
-                name: [term for term in terms if _is_in(first, term, -1)]
-                for name, terms in self.sums.items()
-            }
-            body = tuple(
-                self._sum(name, at, terms, (*outer, (first, last)))
-                for name, terms in sums.items()
-                if terms
-            )
-            found += (_parallel(at[-1], (first, last), body),) * bool(body)
-        return tuple(found)
-
-    def _sum(self, name: str, at: tuple[Var, ...], terms: Sequence[Term], known: Box) -> Stmt:
-        """Returns the store of one element: terms under the same conditions are added first."""
-        dtype = self.buffers[name].dtype
-        zero = Const(0.0, dtype)
-        parts: dict[tuple[Expr, ...], Expr] = {}
-        for term in terms:
-            axes = zip(at, known, term.elements, strict=True)
-            limits = tuple(condition for axis in axes for condition in _limits(*axis))
-            parts[limits] = _with_term(parts.get(limits, zero), term, at)
-        total: Expr = zero if name in self.zero else Load(name, at, dtype)
-        for limits, part in parts.items():
-            total = add(total, Select(both(limits), part, zero, dtype) if limits else part)
-        return Store(name, at, total)
-
-
-def _with_term(total: Expr, term: Term, at: tuple[Expr, ...]) -> Expr:
-    """Returns a sum plus or minus a term, for the element at some indices."""
-    moves = zip(term.variables, at, term.offsets, strict=True)
-    position = {var: index("sub", e, integer(away)) for var, e, away in moves}
-    value = substitute(term.value, position)
-    return sub(total, value) if term.is_negated else add(total, value)
-
-
-def _is_in(index: int, term: Term, axis: int) -> bool:
-    """Returns whether the elements with an index along an axis get a term."""
-    begin, end = term.elements[axis]
-    return begin <= index < end
-
-
-def _limits(at: Expr, known: Span, wanted: Span) -> list[Expr]:
-    """Returns the conditions under which an index of a known span is in a wanted span."""
-    conditions: list[Expr] = []
-    if wanted[0] > known[0]:
-        conditions.append(binary("ge", at, integer(wanted[0])))
-    if wanted[1] < known[1]:
-        conditions.append(binary("lt", at, integer(wanted[1])))
-    return conditions
-
-
-def _parallel(var: Var, span: Span, body: tuple[Stmt, ...]) -> For:
-    return For(var.name, integer(span[0]), integer(span[1]), body, "parallel")
