@@ -103,6 +103,7 @@ from msops._loops.ir.walk import (
     statements,
     visit,
 )
+from msops._loops.passes.apart import are_apart
 from msops._loops.passes.batching import batched
 from msops._loops.passes.forward_locals import (
     forward_indices,
@@ -138,7 +139,6 @@ from msops._loops.to_c.clean.carrying import carry_elements
 from msops._loops.to_c.clean.fresh_results import write_fresh_results
 from msops._loops.to_c.clean.merging import merge_branches
 from msops._loops.to_c.clean.reductions import sum_in_variables
-from msops._loops.to_c.facts.apart import are_apart
 from msops._loops.to_c.lanes.lane_rows import put_rows_in_lanes
 from msops._loops.to_c.lanes.searching import split_searches
 from msops._loops.to_c.lanes.vectors import mark_vectors
@@ -156,7 +156,6 @@ from msops._loops.to_c.order.eliminating import update_later_elements
 from msops._loops.to_c.order.jamming import unroll_and_jam
 from msops._loops.to_c.order.memory_order import order_along_memory
 from msops._loops.to_c.order.products import tile_products
-from msops._loops.to_c.order.rejoining import rejoin_at_pivots
 from msops._loops.to_c.order.row_blocks import block_rows
 from msops._loops.to_c.order.sharing import share_among_threads
 from msops._loops.to_c.order.triangles import block_triangles
@@ -345,7 +344,6 @@ __all__ = [
     "read_kernel",
     "read_source",
     "recording",
-    "rejoin_at_pivots",
     "result_dtype",
     "reverse",
     "rewrite_conditional_reductions",

@@ -52,8 +52,8 @@ from msops._loops.ir.walk import (
     stored_in,
     substitute,
 )
+from msops._loops.passes.apart import are_apart, are_same
 from msops._loops.passes.simplify_expressions import simplified
-from msops._loops.to_c.facts.apart import are_apart, are_same
 from msops._loops.to_c.facts.blocks import if_it_runs
 
 

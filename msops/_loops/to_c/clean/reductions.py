@@ -42,7 +42,7 @@ from msops._loops.ir.walk import (
     rewrite_statements,
     statements,
 )
-from msops._loops.to_c.facts.apart import are_apart
+from msops._loops.passes.apart import are_apart
 from msops._loops.to_c.facts.blocks import if_it_runs
 from msops._loops.to_c.facts.strides import offset, step
 

@@ -1,6 +1,5 @@
 """What the mechanisms ask about a kernel, and what they build with.
 
-apart.py       elements that are surely not the same
 blocks.py      loops over blocks and groups of iterations
 bodies.py      bodies of loops without their locals
 moving.py      indices that move evenly with a loop

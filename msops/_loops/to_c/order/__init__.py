@@ -21,7 +21,6 @@ tiles.py         statements of one sum in a tile
 packing.py       factors of products in the order of their tiles
 triangles.py     rows that read all rows before them, block by block
 jamming.py       rows that run in order, side by side in one loop
-rejoining.py     loops that were split at a pivot, as one loop
 sharing.py       loops that threads share
 """
 
@@ -29,7 +28,6 @@ from msops._loops.to_c.order.eliminating import update_later_elements
 from msops._loops.to_c.order.jamming import unroll_and_jam
 from msops._loops.to_c.order.memory_order import order_along_memory
 from msops._loops.to_c.order.products import tile_products
-from msops._loops.to_c.order.rejoining import rejoin_at_pivots
 from msops._loops.to_c.order.row_blocks import block_rows
 from msops._loops.to_c.order.sharing import share_among_threads
 from msops._loops.to_c.order.triangles import block_triangles
@@ -49,10 +47,7 @@ NESTS = (
 )
 """Of the loops of a nest."""
 
-ROWS = (
-    ("unroll and jam", unroll_and_jam),
-    ("rejoin at pivots", rejoin_at_pivots),
-)
+ROWS = (("unroll and jam", unroll_and_jam),)
 """Of innermost loops and the loops around them."""
 
 THREADS = (("share among threads", share_among_threads),)

@@ -45,10 +45,10 @@ from msops._loops.ir.walk import (
     with_parts,
     with_value,
 )
+from msops._loops.passes.apart import are_apart, are_same
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.facts.apart import are_apart, are_same
 from msops._loops.to_c.facts.blocks import in_groups, index
 from msops._loops.to_c.facts.strides import coefficient, stride
 from msops._loops.to_c.order.memory_order import is_better_inside

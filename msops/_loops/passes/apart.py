@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from msops._loops.ir.building import integer
+from msops._loops.ir.building import binary, integer
 from msops._loops.ir.nodes import Binary, Const, Expr, For, Var
 from msops._loops.ir.ranges import Ranges, is_within, range_of
 from msops._loops.ir.walk import substitute, variables
 from msops._loops.passes.simplify_expressions import difference
-from msops._loops.to_c.facts.blocks import index
 
 
 def are_apart(
@@ -48,8 +47,8 @@ def _differ(left: Expr, right: Expr, ranges: Ranges, loops: Sequence[For]) -> bo
     (first, _), (_, end) = range_of(loop.begin, ranges), range_of(loop.end, ranges)
     inside = {**ranges, loop.var: (0, max(0, end - 1 - first))}
     distance = Var(loop.var)
-    last = index("sub", loop.end, integer(1))
-    for value in (index("add", loop.begin, distance), index("sub", last, distance)):
+    last = binary("sub", loop.end, integer(1))
+    for value in (binary("add", loop.begin, distance), binary("sub", last, distance)):
         here = {loop.var: value}
         if _differ(substitute(left, here), substitute(right, here), inside, outer):
             return True
