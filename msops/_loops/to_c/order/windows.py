@@ -15,6 +15,7 @@ this. Sums keep their order. Longer sums of products are no windows: `products` 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Set
 
 from msops._loops.analysis.costs import fixed_span, mean_trips
 from msops._loops.analysis.early_ends import ends_early
@@ -43,6 +44,7 @@ from msops._loops.ir.walk import (
     map_expressions,
     rewrite_loops,
     statements,
+    stored_in,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
@@ -114,7 +116,7 @@ class _WindowExpansion:
         if not is_over_positions(loop, scope, step):
             return None
         (inside,) = scope.inside(loop)
-        body = _written_out(loop.body, most, inside.ranges)
+        body = written_out(loop.body, most, inside.ranges)
         if body is None or sum(map(_is_picked, accesses_in(body))) > _MOST_PICKED:
             return None
         return with_parts(loop, body=self._in_variables(body))
@@ -196,11 +198,21 @@ def _is_inside(at: tuple[int, ...], shape: tuple[int, ...]) -> bool:
     return all(0 <= index < size for index, size in zip(at, shape, strict=True))
 
 
-def _written_out(body: tuple[Stmt, ...], most: int, ranges: Ranges) -> tuple[Stmt, ...] | None:
-    """Returns statements with each iteration of their loops written out; None if too many."""
+def written_out(
+    body: tuple[Stmt, ...], most: int, ranges: Ranges, stored: Set[str] | None = None
+) -> tuple[Stmt, ...] | None:
+    """Returns statements with each iteration of their loops written out; None if too many.
+
+    Args:
+      body: the statements.
+      most: the most statements.
+      ranges: the ranges of the variables around them.
+      stored: arrays; loops that store to none of them stay. None: no loop stays.
+    """
     written: tuple[Stmt, ...] = ()
     for stmt in body:
-        parts = _parts(map_expressions(stmt, lambda expr: simplified(expr, ranges)), most, ranges)
+        stmt = map_expressions(stmt, lambda expr: simplified(expr, ranges))
+        parts = _parts(stmt, most, ranges, stored)
         if parts is None:
             return None
         written += parts
@@ -210,15 +222,17 @@ def _written_out(body: tuple[Stmt, ...], most: int, ranges: Ranges) -> tuple[Stm
     return written
 
 
-def _parts(stmt: Stmt, most: int, ranges: Ranges) -> tuple[Stmt, ...] | None:
+def _parts(
+    stmt: Stmt, most: int, ranges: Ranges, stored: Set[str] | None
+) -> tuple[Stmt, ...] | None:
     """Returns the statements that a statement becomes; None if there are too many."""
-    if isinstance(stmt, For):
+    if isinstance(stmt, For) and (stored is None or not stored.isdisjoint(stored_in((stmt,)))):
         span = fixed_span(stmt)
         # One that ends early runs in lanes of rows, too: written out, each step is a branch.
         if ends_early(stmt) or span is None or span[1] - span[0] > min(most, _MOST_TRIPS):
             return None
-        return _written_out(iterations(stmt, span), most, ranges)
-    inside = [_written_out(body, most, ranges) for body in bodies(stmt)]
+        return written_out(iterations(stmt, span), most, ranges, stored)
+    inside = [written_out(body, most, ranges, stored) for body in bodies(stmt)]
     found = [body for body in inside if body is not None]
     if len(found) < len(inside):
         return None

@@ -22,9 +22,8 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence, Set
-from functools import partial
 
-from msops._loops.analysis.boxes import Box, Span, common, hull
+from msops._loops.analysis.boxes import Box, common, hull
 from msops._loops.analysis.costs import fixed_span, mean_trips
 from msops._loops.ir.algebra import add, both, sub
 from msops._loops.ir.names import Names, over_box, unique_names
@@ -43,14 +42,12 @@ from msops._loops.ir.nodes import (
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
-    bodies,
-    iterations,
-    map_bodies,
     map_bodies_within,
     stored_in,
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
+from msops._loops.to_c.order.windows import written_out
 from msops._loops.to_c.reduce.neighbour_terms import (
     MOST_TERMS,
     NeighbourTerms,
@@ -120,10 +117,11 @@ class _NeighbourSums:
             *around, inner = loops[:count]
             if mean_trips(inner, scopes[count - 1].ranges) < _FEWEST_TRIPS:
                 continue
-            outer = {*scope.buffers}
-            if _written_out_length(inner.body, outer) > _MOST_STATEMENTS:
+            (inside,) = scopes[count - 1].inside(inner)
+            body = written_out(inner.body, _MOST_STATEMENTS, inside.ranges, {*scope.buffers})
+            if body is None:
                 continue
-            nest = (*around, with_parts(inner, body=_updates_written_out(inner.body, outer)))
+            nest = (*around, with_parts(inner, body=body))
             found = neighbour_terms(nest, scope, self._names)
             if found and all(_share_most(terms) for terms in found.terms.values()):
                 return found
@@ -178,33 +176,6 @@ class _NeighbourSums:
             return Store(array.name, at, result)
 
         return over_box(elements, terms[0].variables, self._names.fresh, total)
-
-
-def _updates_written_out(body: tuple[Stmt, ...], outer: Set[str]) -> tuple[Stmt, ...]:
-    """Returns statements with each iteration of the loops written out that store to some arrays."""
-    found: list[Stmt] = []
-    for stmt in body:
-        inner = map_bodies(stmt, partial(_updates_written_out, outer=outer))
-        if isinstance(inner, For) and (span := _span_of_updates(inner, outer)):
-            found += iterations(inner, span)
-        else:
-            found.append(inner)
-    return tuple(found)
-
-
-def _written_out_length(body: tuple[Stmt, ...], outer: Set[str]) -> int:
-    """Returns how many statements `_updates_written_out` returns, those inside others too."""
-    length = 0
-    for stmt in body:
-        inner = sum(_written_out_length(each, outer) for each in bodies(stmt))
-        span = _span_of_updates(stmt, outer) if isinstance(stmt, For) else None
-        length += inner * len(range(*span)) if span else 1 + inner
-    return length
-
-
-def _span_of_updates(loop: For, outer: Set[str]) -> Span | None:
-    """Returns the iterations of a loop that is written out: it stores to some arrays."""
-    return None if outer.isdisjoint(stored_in((loop,))) else fixed_span(loop)
 
 
 def _elements(terms: Sequence[Term], together: Callable[[Sequence[Box]], Box]) -> Box:
