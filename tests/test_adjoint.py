@@ -342,16 +342,30 @@ def test_local_whose_source_changes_is_saved_at_its_end() -> None:
 RELAXED = """kernel relaxed(x: {dtype}[6], b: {dtype}[3, 6]) -> (x) {{
   serial t in 0 .. 3 {{
     serial i in 1 .. 6 {{
-      x[i] = {op}({operands})
+      {update}
     }}
   }}
 }}"""
+OVERWRITING = "x[i] = {op}({operands})"
+READING = "local m: {dtype}[] {{ m[] = {op}({operands}) x[i] = m[] }}"
+
+
+def relaxed(update: str, dtype: str, op: str, operands: str) -> Kernel:
+    return parse_kernel(
+        RELAXED.format(dtype=dtype, update=update.format(dtype=dtype, op=op, operands=operands))
+    )
 
 
 def test_of_an_overwritten_extreme_the_decision_is_on_the_tape() -> None:
-    kernel = parse_kernel(
-        RELAXED.format(dtype="float64", op="min", operands="x[i], x[i - 1] + b[t, i]")
-    )
+    of_taped_extremes(OVERWRITING)
+
+
+def test_of_an_extreme_of_overwritten_elements_the_decision_is_on_the_tape() -> None:
+    of_taped_extremes(READING)
+
+
+def of_taped_extremes(update: str) -> None:
+    kernel = relaxed(update, "float64", "min", "x[i], x[i - 1] + b[t, i]")
     text = kernel_text(adjoint(kernel))
     assert "chosen_tape[t, i - 1] = chosen[]" in text
     assert "_tape: float64" not in text
@@ -361,13 +375,14 @@ def test_of_an_overwritten_extreme_the_decision_is_on_the_tape() -> None:
 @pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
 @pytest.mark.parametrize("op", ["min", "max"])
 @pytest.mark.parametrize("operands", ["x[i], x[i - 1] + b[t, i]", "x[i - 1] - b[t, i], x[i]"])
+@pytest.mark.parametrize("update", [OVERWRITING, READING], ids=["overwriting", "reading"])
 def test_a_decision_on_a_tape_gives_the_slopes_of_comparisons(
-    monkeypatch: pytest.MonkeyPatch, dtype: str, op: str, operands: str
+    monkeypatch: pytest.MonkeyPatch, dtype: str, op: str, operands: str, update: str
 ) -> None:
     """Ties, zeros of both signs, infinite numbers and NaN among them."""
-    kernel = parse_kernel(RELAXED.format(dtype=dtype, op=op, operands=operands))
+    kernel = relaxed(update, dtype, op, operands)
     decided = adjoint(kernel)
-    monkeypatch.setattr("msops._loops.gradient.reverse.overwriting_extremes", lambda plan: ())
+    monkeypatch.setattr("msops._loops.gradient.reverse.taped_extremes", lambda tree, plan: ())
     compared = adjoint(kernel)
     assert "chosen" in kernel_text(decided)
     assert "chosen" not in kernel_text(compared)

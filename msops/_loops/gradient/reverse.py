@@ -16,7 +16,7 @@ from msops._loops.gradient.activity import active_buffers
 from msops._loops.gradient.boundary import make_boundary
 from msops._loops.gradient.contributions import contributions, operation
 from msops._loops.gradient.costs import taped_bytes
-from msops._loops.gradient.decisions import Decisions, overwriting_extremes, with_decisions
+from msops._loops.gradient.decisions import Decisions, taped_extremes, with_decisions
 from msops._loops.gradient.plan import make_plan
 from msops._loops.gradient.relations import Derivative
 from msops._loops.gradient.rules import BY_RESULT
@@ -64,7 +64,7 @@ def reverse(kernel: Kernel, wanted: tuple[bool, ...] | None = None) -> Kernel:
     boundary = make_boundary(tree, inputs, active, names)
     derivatives = _derivatives(tree, boundary.adjoints, {})
     plan = make_plan(tree, derivatives)
-    if extremes := overwriting_extremes(plan):
+    if extremes := taped_extremes(tree, plan):
         decided, decisions = with_decisions(kernel, extremes, names)
         other = tree_of(decided)
         others = _derivatives(other, boundary.adjoints, decisions)
