@@ -16,7 +16,7 @@ from typing import Literal
 from msops._loops.analysis.polyhedral.accesses import Access, analysis
 from msops._loops.analysis.polyhedral.library import isl
 from msops._loops.analysis.updates import Update, kept_extreme_of, update_of
-from msops._loops.ir.nodes import Kernel, Store
+from msops._loops.ir.nodes import Kernel, Store, Var
 
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
 
@@ -93,10 +93,18 @@ def _without_repetitions(all_accesses: tuple[Access, ...]) -> list[Access]:
 
 def _between(first: Access, second: Access, updates: _Updates) -> Iterator[Dependence]:
     """Yields the dependences of two accesses, `first` not after `second` in the text."""
-    is_reduction = updates.commute(first, second)
     is_exact = first.is_exact and second.is_exact
+    common = common_loops(first, second)
+    # One element per iteration: most accesses are such, and isl takes longer to say so.
+    is_of_one = is_exact and _set_apart(first, second) >= {*common}
+    if is_of_one and first.order == second.order:
+        return
+    is_reduction = updates.commute(first, second)
     both = first.relation.apply_range(second.relation.reverse())
-    for depth, loop in enumerate(common_loops(first, second)):
+    for depth, loop in enumerate(common):
+        if is_of_one:
+            both = both.equate(IN, depth, OUT, depth)
+            continue
         if both.is_empty():
             return
         if not both.order_lt(IN, depth, OUT, depth).is_empty():
@@ -106,6 +114,13 @@ def _between(first: Access, second: Access, updates: _Updates) -> Iterator[Depen
         both = both.equate(IN, depth, OUT, depth)
     if first.order < second.order and not both.is_empty():
         yield Dependence(first, second, None, is_exact, is_reduction)
+
+
+def _set_apart(first: Access, second: Access) -> set[str]:
+    """Returns variables of loops that are equal wherever two exact accesses meet."""
+    indices = zip(first.node.indices, second.node.indices, strict=True)
+    equal = {a.name for a, b in indices if isinstance(a, Var) and a == b}
+    return equal.union(loop.var for loop in first.loops[: first.private_loops])
 
 
 def is_hidden(first: Access, second: Access, between: Access) -> bool:

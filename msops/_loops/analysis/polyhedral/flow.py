@@ -7,6 +7,7 @@ What both branches of a condition write is written whatever the condition is:
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +20,8 @@ from msops._loops.analysis.polyhedral.accesses import (
 )
 from msops._loops.analysis.polyhedral.dependences import common_loops
 from msops._loops.analysis.polyhedral.library import isl
-from msops._loops.ir.nodes import Buffer, Expr, If, Kernel, Local, Stmt, Store
+from msops._loops.ir.building import integer
+from msops._loops.ir.nodes import Buffer, Expr, If, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.walk import AccessSite, statements, visit
 
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
@@ -62,9 +64,12 @@ class Flow:
 
     def fills(self) -> bool:
         """Returns whether each element of a buffer of the kernel certainly is written."""
-        certain = [write.relation.range() for write in self.writes if write.is_exact]
-        if not certain:
+        writes = [write for write in self.writes if write.is_exact]
+        if not writes:
             return False
+        if any(map(_is_whole, writes)):
+            return True
+        certain = [write.relation.range() for write in writes]
         missing = box(certain[0].get_ctx(), self.declared.shape)
         for filled in certain:
             missing = missing.subtract(filled)
@@ -121,6 +126,9 @@ def _certain(body: Iterable[Stmt]) -> dict[tuple[str, tuple[Expr, ...]], Store]:
 
 def _unwritten(read: Access, writes: Iterable[Access], together: int = 0) -> isl.Map | None:
     """Returns the map from iterations of a read to elements it may find unwritten, or None."""
+    writes = list(writes)
+    if any(_is_just_before(write, read, together) for write in writes):
+        return None
     missing = read.relation
     # The write that shares most loops with the read is the likeliest to cover it.
     for write in sorted(writes, key=lambda w: -len(common_loops(w, read))):
@@ -129,6 +137,30 @@ def _unwritten(read: Access, writes: Iterable[Access], together: int = 0) -> isl
                 return None
             missing = missing.subtract(before.apply_range(write.relation))
     return None if missing.is_empty() else missing
+
+
+def _is_whole(write: Access) -> bool:
+    """Returns whether a store in a loop over each dimension, and nothing else, fills a buffer."""
+    spans = {Var(loop.var): (loop.begin, loop.end) for loop in write.loops}
+    shape = write.declared.shape
+    found = [spans.pop(index, None) for index in write.node.indices if isinstance(index, Var)]
+    return len(write.domain.scope.path) == len(shape) and found == [
+        (integer(0), integer(size)) for size in shape
+    ]
+
+
+def _is_just_before(write: Access, read: Access, together: int) -> bool:
+    """Returns whether a write surely sets what is read, in the same iteration of all its loops."""
+    around = write.domain.scope.path
+    return (
+        write.is_exact
+        and read.is_exact
+        and write.order < read.order
+        and write.node.indices == read.node.indices
+        and len(write.loops) >= together
+        and len(around) <= len(read.domain.scope.path)
+        and all(map(operator.is_, around, read.domain.scope.path))
+    )
 
 
 def _before(write: Access, read: Access, together: int) -> Sequence[isl.Map]:
