@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.affine import Affine, affine
 from msops._loops.analysis.boxes import Span
+from msops._loops.ir.facts import kept
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     Binary,
@@ -145,6 +146,7 @@ def estimated_trips(loop: For, scope: Scope) -> float:
     return max(1.0, min(sizes) / max(1, runs)) if sizes else UNKNOWN_TRIPS
 
 
+@kept
 def window_length(loop: For) -> int | None:
     """Returns the most iterations of a window, as from x - 2 to x + 4; None for other loops.
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from msops._loops.ir.building import element_of
+from msops._loops.ir.facts import kept
 from msops._loops.ir.nodes import (
     Binary,
     BinaryOp,
@@ -41,6 +42,7 @@ class Update:
     keeps: Literal["first", "last", ""] = ""
 
 
+@kept
 def update_of(store: Store) -> Update | None:
     """Returns the update that a store is, or None if it is none.
 
@@ -67,6 +69,7 @@ def update_of(store: Store) -> Update | None:
     return Update(op, target, term, is_negated)
 
 
+@kept
 def sum_of(store: Store) -> Update | None:
     """Returns the update that a store is, also if its term reads other elements of the buffer.
 
@@ -94,6 +97,7 @@ EXTREMES: dict[str, tuple[BinaryOp, Literal["first", "last"]]] = {
 """The extreme that a comparison with the one so far keeps, and which one of equal numbers."""
 
 
+@kept
 def kept_extreme_of(store: Store) -> Update | None:
     """Returns ``target = term > target ? term : target`` as an update that keeps an extreme."""
     found = kept_extreme(store.value, element_of(store))
