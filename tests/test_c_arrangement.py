@@ -848,6 +848,19 @@ def test_a_row_that_is_worth_threads_goes_out_in_blocks(monkeypatch: pytest.Monk
     ]
 
 
+def test_a_loop_that_scatters_goes_outside_of_one_that_gathers() -> None:
+    kernel = parse_kernel(
+        """kernel turned(a: float32[32, 48]) -> (b) {
+          buffer b: float32[48, 32]
+          parallel i in 0 .. 32 { parallel j in 0 .. 48 { b[j, i] = a[i, j] } }
+        }"""
+    )
+    assert nest_of(arranged(order_along_memory, kernel)) == [
+        "parallel j in 0 .. 48",
+        "parallel i in 0 .. 32",
+    ]
+
+
 @pytest.mark.parametrize(
     ("at", "bound"),
     [

@@ -16,7 +16,8 @@ A parallel loop along memory stays inside, for vectors, and a loop over blocks o
       reduction k {                    ->      reduction k {
         c[i, j] = c[i, j] + a[i, k] * b[k, j]    parallel j_1 { c[i, j_1] = ... }
 
-Parallel loops and reductions go innermost where the loops inside jump through memory.
+Parallel loops and reductions go innermost where the loops inside jump through memory. Where these
+scatter, as in the gradient of a transpose, only stores need be in order: lanes gather what is read.
 
     parallel i in 0 .. 1024 {                  parallel i_block in 0 .. 128 {
       parallel j in 0 .. 1024 {                  parallel j_block in 0 .. 16 {
@@ -217,20 +218,24 @@ def is_better_inside(
     """
     if not _can_sink(loop, triangles):
         return False
+
+    def steps(leaf: For, var: str) -> list[tuple[int | None, bool]]:
+        accesses = accesses_in(leaf.body)
+        return [(stride(access, var, buffers), isinstance(access, Store)) for access in accesses]
+
     leaves = [leaf for leaf in _leaves(loop) if leaf is not loop]
-    jumps = any(
-        stride(access, leaf.var, buffers) not in (0, 1)
-        for leaf in leaves
-        for access in accesses_in(leaf.body)
-    )
-    if not jumps:
-        return False
-    steps = [
-        (stride(access, loop.var, buffers), isinstance(access, Store))
-        for leaf in leaves
-        for access in accesses_in(leaf.body)
+    jumps = [
+        {store for step, store in steps(leaf, leaf.var) if step not in (0, 1)} for leaf in leaves
     ]
-    return all(step in (0, 1) for step, _ in steps) and (may_sum or (1, True) in steps)
+    if not any(jumps):
+        return False
+    moved = [steps(leaf, loop.var) for leaf in leaves]
+    in_order = all(
+        step in (0, 1) or (True in kinds and not store)
+        for kinds, each in zip(jumps, moved, strict=True)
+        for step, store in each
+    )
+    return in_order and (may_sum or any((1, True) in each for each in moved))
 
 
 def _can_sink(loop: For, triangles: Ranges | None) -> bool:
