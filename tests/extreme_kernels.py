@@ -85,3 +85,26 @@ def softmax(x):
         for j in range(x.shape[1]):
             y[i, j] = exp(x[i, j] - m) / s
     return y
+
+
+def at_data(x):
+    y = output_tensor((3,), x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[int32(x[i, 0])] = max(y[int32(x[i, 0])], x[i, j])
+    return y
+
+
+def kept_at_data(x):
+    y = output_tensor((3,), x.dtype)
+    for i in range(x.shape[0]):
+        y[int32(x[i, 0])] = x[i, 1] if x[i, 1] >= y[int32(x[i, 0])] else y[int32(x[i, 0])]
+    return y
+
+
+def diagonals(x):
+    y = output_tensor((x.shape[0] + x.shape[1],), x.dtype)
+    for i in range(x.shape[0]):
+        for j in range(x.shape[1]):
+            y[i + j] = max(y[i + j], x[i, j])
+    return y

@@ -11,8 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from extreme_kernels import (
+    at_data,
     best_and_where,
     columns,
+    diagonals,
+    kept_at_data,
     overlapping,
     rows,
     running,
@@ -140,6 +143,15 @@ def test_the_forms_share_the_slope_of_equal_elements_alike(
     x = np.random.default_rng(3).integers(0, 3, shape).astype(np.float64)
     by_xla, by_c = (slopes(KERNELS[name][0], form, x) for form in ("xla", "native"))
     np.testing.assert_allclose(by_xla, by_c, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [at_data, kept_at_data, diagonals])
+@pytest.mark.parametrize("dtype", ["float16", "float64"])
+def test_the_forms_share_the_slope_of_extremes_that_meet_by_index(
+    kernel: Callable[..., Any], dtype: str
+) -> None:
+    x = np.random.default_rng(3).integers(0, 3, (9, 4)).astype(dtype)
+    np.testing.assert_array_equal(*(slopes(kernel, form, x) for form in ("xla", "native")))
 
 
 @pytest.mark.parametrize("form", ["xla", "native"])

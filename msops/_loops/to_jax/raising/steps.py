@@ -223,11 +223,11 @@ def first_in_order(steps: Sequence[Step]) -> str:
 
 
 def keep_extremes(steps: Sequence[Step]) -> bool:
-    """Returns whether steps reduce floats to the greatest or least one."""
+    """Returns whether steps reduce floats to the greatest or least one, scatters among them."""
     return any(
         isinstance(step, Reduce | Pool)
         and step.op in ("min", "max")
-        and bool(step.over)
+        and bool(step.over or step.nest.reduced)
         and is_float(step.value.dtype)
         for step in steps_in(steps)
     )
