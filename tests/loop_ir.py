@@ -187,7 +187,7 @@ from msops._loops.to_jax.printing import build
 from msops._loops.to_jax.raising.describe import describe, steps_text
 from msops._loops.to_jax.raising.patterns import raise_kernel
 from msops._loops.to_jax.raising.steps import Contract, Convolve, Loop, Step
-from msops._toolchain.generated import FLAGS, GCC_FLAGS, build_generated
+from msops._toolchain.generated import FLAGS, GCC_FLAGS, build_generated, flags_of_gcc
 from msops._toolchain.nvrtc import find_compiler
 
 __all__ = [
@@ -302,6 +302,7 @@ __all__ = [
     "find_kinds",
     "find_overwritten",
     "find_unwritten",
+    "flags_of_gcc",
     "forward_indices",
     "forward_lengths",
     "forward_locals",

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 from loop_ir import (
     FLAGS,
-    GCC_FLAGS,
     PASSES_COMMON,
     PASSES_TO_C,
     Buffer,
@@ -23,6 +22,7 @@ from loop_ir import (
     c_source,
     facts_of,
     find_unwritten,
+    flags_of_gcc,
     mark_loops,
 )
 from loop_ir import check_bounds as find_doubtful
@@ -110,7 +110,7 @@ def build_together(
         "-o",
         f"{name}.so",
         *FLAGS,
-        *GCC_FLAGS,
+        *flags_of_gcc("\n".join(texts)),
         *flags,
         # With its vectors, which no process has by itself.
         "-lm",

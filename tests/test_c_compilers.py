@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import importlib
 import inspect
+import itertools
 import os
 import re
 import shutil
@@ -26,7 +27,6 @@ from loop_corpus import CORPUS, specialised
 from loop_idioms import idioms
 from loop_ir import (
     FLAGS,
-    GCC_FLAGS,
     LIBRARY,
     CSource,
     Kernel,
@@ -34,6 +34,7 @@ from loop_ir import (
     adjoint,
     analyse,
     as_dtype,
+    flags_of_gcc,
     is_float,
     kernel_text,
     read_kernel,
@@ -44,7 +45,7 @@ from loop_strategies import WIDE_DTYPES, kernels
 from test_c_masked_rows import concatenated, rolled
 from test_native_loops_run import random_cases
 
-from msops.lang import output_tensor
+from msops.lang import allocate, output_tensor
 
 ROOT = Path(__file__).parent.parent
 
@@ -89,14 +90,21 @@ def knows_float16(compiler: str) -> bool:
 
 def check_compiler(folder: Path, compiler: str, programs: Sequence[Program]) -> int:
     """Compares programs with themselves at -O0; returns the number of those that were compared."""
-    shipped_flags = ("-O3", *FLAGS, *(() if "clang" in compiler else GCC_FLAGS))
     made = [(p, *shipped(p.kernel, n)) for n, p in enumerate(programs)]
+    # Those that ask gcc for a flag together, so that others are compiled without it.
+    made.sort(key=lambda each: flags_of_gcc(each[2].text))
     if not knows_float16(compiler):
         made = [each for each in made if "_Float16" not in each[2].text]
-    for start in range(0, len(made), TOGETHER):
-        group = made[start : start + TOGETHER]
+    groups = [
+        group[start : start + TOGETHER]
+        for _, alike in itertools.groupby(made, lambda each: flags_of_gcc(each[2].text))
+        for group in [[*alike]]
+        for start in range(0, len(group), TOGETHER)
+    ]
+    for group in groups:
         sources = [source for _, _, source in group]
-        quick = built(folder, compiler, shipped_flags, sources)
+        own = () if "clang" in compiler else flags_of_gcc(sources[0].text)
+        quick = built(folder, compiler, ("-O3", *FLAGS, *own), sources)
         plain = built(folder, compiler, PLAIN, sources)
         for program, kernel, source in group:
             want = call_for_code(plain, kernel, source, program.inputs)
@@ -175,6 +183,41 @@ def piecewise(rows: int, columns: int, dtype: str) -> Iterator[Program]:
         yield read(function, inputs)
 
 
+def exchanged(x):
+    for turn in range(6):
+        for i in range(turn % 2, x.shape[0] - 1, 2):
+            low = min(x[i], x[i + 1])
+            high = max(x[i], x[i + 1])
+            x[i] = low
+            x[i + 1] = high
+    return x
+
+
+def passed_on(x):
+    row = allocate((8,), x.dtype)
+    for start in range(x.shape[0] - 12):
+        for i in range(8):
+            row[i] = x[start + i] - x[start + i + 1]
+        for i in range(8):
+            x[start + i + 4] = row[i]
+    return x
+
+
+def added_up(x):
+    for start in range(x.shape[0] - 9):
+        for i in range(8):
+            x[start + i] = x[start + i] + x[start + i + 1]
+    return x
+
+
+def in_blocks(x):
+    for _ in range(4):
+        for block in range(3):
+            for i in range(16):
+                x[3 * block + i] = min(x[3 * block + i + 1], x[3 * block + i] + x[i])
+    return x
+
+
 def read(function: Any, inputs: Sequence[np.ndarray], **attributes: Any) -> Program:
     """Returns a function as a kernel for some inputs."""
     who = f"Custom '{function.__name__}'"
@@ -231,6 +274,18 @@ def test_the_corpus_has_the_bits_of_plain_code(compiler: str, size: int, tmp_pat
 def test_sums_beside_stores_keep_their_order(compiler: str, tmp_path: Path) -> None:
     chosen = [p for p in of_the_corpus(40) if p.name == "pairwise_distance"]
     check_compiler(tmp_path, compiler, [*with_gradients(chosen)])
+
+
+@pytest.mark.parametrize("compiler", COMPILERS)
+def test_vectors_that_overlap_those_of_the_next_iteration(compiler: str, tmp_path: Path) -> None:
+    """gcc's passes over nests of loops take such vectors for apart."""
+    programs = [
+        read(function, [np.random.default_rng(size).integers(0, 99, size).astype(dtype)])
+        for function in (exchanged, passed_on, added_up, in_blocks)
+        for size in (33, 49, 65)
+        for dtype in ("int64", "float32", "uint32")
+    ]
+    check_compiler(tmp_path, compiler, programs)
 
 
 @pytest.mark.parametrize("compiler", COMPILERS)

@@ -11,6 +11,7 @@ lane_elements.py  elements of arrays in them
 vector_types.py  the types of vectors; how vectors are made, moved and joined
 vector_helpers.py  templates of functions on vectors
 vector_functions.py  functions on vectors, by name
+vectors_in_order.py  what gcc may not do with loops in order around vectors
 thread_calls.py  calls that split a loop over threads
 dialect.py       C where it differs from CUDA C
 functions.py     mathematical functions of our own

@@ -12,6 +12,7 @@ from msops._loops.to_c.printing.library import declarations, libraries_of
 from msops._loops.to_c.printing.printer import CPrinter
 from msops._loops.to_c.printing.storage import Placement, Storage, place_buffers
 from msops._loops.to_c.printing.thread_calls import PARALLEL_FOR
+from msops._loops.to_c.printing.vectors_in_order import FLAG_OF_GCC, has_vectors_in_order
 from msops._loops.to_c.text import Unproven, Values, indented
 from msops._loops.to_c.text.names import plain_name
 
@@ -117,7 +118,8 @@ def c_source(
         *([_messages(symbol, values.checks)] if values.checks else []),
     ]
     text = "\n\n".join(parts)
-    whole = f"{declarations(text)}\n\n{text}\n"
+    flag = FLAG_OF_GCC if has_vectors_in_order(kernel) else ""
+    whole = f"{flag}{declarations(text)}\n\n{text}\n"
     return CSource(whole, symbol, workspaces, libraries_of(whole))
 
 
