@@ -34,6 +34,12 @@ KNOWN_FAULTS = (
         "(float)(int)x of -0.25 is -0.0 with -fno-trapping-math and SSE4.1 (measured with 12.2)",
         "Build kernels without -fno-trapping-math and -ffast-math.",
     ),
+    KnownFault(
+        (11, 12),
+        "a vector that overlaps the one that an iteration stores is handed on to the next as it "
+        "was before, also by intrinsics (measured with 11.3 -O3 and 12.2 -O2)",
+        "Build kernels that use vectors with -fno-predictive-commoning -fno-loop-interchange.",
+    ),
 )
 
 
