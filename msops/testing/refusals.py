@@ -16,8 +16,8 @@ from msops.testing.trials import NOT_TRIED, Arrays, fault_lines, results_of, sum
 # half of an output as it was.
 _OTHER_DTYPES = ("float16", "float64")
 # Dtypes in which whole numbers have much the same results, if an op takes them; a Python function
-# gets arrays that know their dtype, and may read integers as bits.
-_FLOATS, _INTEGERS = ("float32", "float64", "float16"), ("int32", "int64")
+# gets arrays that know their dtype, and may read integers as bits, and add up in eight bits.
+_FLOATS, _OF_KERNELS = ("float32", "float64", "float16"), ("bfloat16", "int32", "int64")
 
 
 def check_refusals(subject: Subject, is_safe: bool) -> Finding:
@@ -34,6 +34,8 @@ def check_refusals(subject: Subject, is_safe: bool) -> Finding:
         for name in others
         if name not in _OTHER_DTYPES
     }
+    if subject.host_function() is not None:  # what comes of them is its own affair
+        cases["integers"] = _whole_numbers(subject, "int32")
     with jax.enable_x64(True):
         trials = list(try_out(subject, cases, is_safe))
         taken = {trial.inputs.split()[-1] for trial in trials if trial.results}
@@ -81,7 +83,7 @@ def _comparable(subject: Subject) -> tuple[str, ...]:
     A kernel in a library that mistakes one for the other reads wrong numbers, and leaves no buffer.
     """
     own = subject.flat[0].dtype
-    known = (*_FLOATS, *(_INTEGERS if subject.native() else ()))
+    known = (*_FLOATS, *(_OF_KERNELS if subject.native() else ()))
     if subject.is_of_xla or own.name not in known:
         return ()
     alike = all(array.dtype == own for array in subject.flat)
