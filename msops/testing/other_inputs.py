@@ -11,6 +11,8 @@ import numpy as np
 
 # How many extents are made long, and which part of the length that is wanted will do.
 _STRETCHED, _SHORTEST = 3, 16
+# A multiple of the lengths of most blocks.
+_BLOCKS = 1024
 
 # Rows of an axis that is added, and the fewest that are many; and elements of an array of them.
 _ROWS, _LEAST_ROWS, _MOST_IN_ROWS = 1025, 65, 20_000
@@ -123,6 +125,21 @@ def stretched(
             wanted //= 2
 
 
+def with_whole_blocks(
+    flat: Sequence[np.ndarray], fits: Callable[[tuple[np.ndarray, ...]], bool]
+) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
+    """Yields per extent arrays in which it is a multiple of the lengths of most blocks.
+
+    Floats get one sign: terms that cancel, repeated whole, have a sum of nothing but rounding.
+    """
+    flat = [np.abs(array) if is_real(array) else array for array in flat]
+    extents = sorted({n for array in flat if array.size for n in array.shape if n > 1})
+    for extent in extents[:_STRETCHED]:
+        larger = tuple(resized(array, {extent: _BLOCKS}) for array in flat)
+        if extent < _BLOCKS and fits(larger):
+            yield f"{extent} -> {_BLOCKS}", larger
+
+
 def with_other_ranks(
     flat: Sequence[np.ndarray],
 ) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
@@ -158,6 +175,11 @@ def _with_other_ranks_of_the_largest(
         yield (
             f"rank {most} -> {most + 1}, others as they are",
             tuple(np.stack([a, rolled(a)]) if a.ndim == most else a for a in flat),
+        )
+        # What belongs to the axes ahead still fits: to channels, whose pixels may have more.
+        yield (
+            f"rank {most} -> {most + 1}, an axis behind",
+            tuple(np.stack([a, rolled(a)], -1) if a.ndim == most else a for a in flat),
         )
     if fewer and all(array.size for array in flat):
         first = (0,) * (most - fewer)

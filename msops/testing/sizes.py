@@ -25,6 +25,7 @@ from msops.testing.other_inputs import (
     stretched,
     with_many_rows,
     with_other_ranks,
+    with_whole_blocks,
 )
 from msops.testing.repeats import unrepeated
 from msops.testing.report import Finding, failed, passed, skipped
@@ -179,8 +180,10 @@ def _resized(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
     larger = grown(subject.flat, _TILED, _MOST) if len(extents) > 1 else None
     if larger is not None and _results_fit(subject, larger, _MOST):
         yield "all longer than tiles", larger
+    fits = functools.partial(_results_fit, subject, most=_MOST)
+    yield from with_whole_blocks(subject.flat, fits)
     for least in _MANY:
-        yield from stretched(subject.flat, least, lambda flat: _results_fit(subject, flat, _MOST))
+        yield from stretched(subject.flat, least, fits)
 
 
 def _all_different(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
