@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from types import CodeType
 from typing import Any
 
+from msops._op.identity import ByValue
 from msops.testing.subject import Subject
 
 # More are a table of something else.
@@ -25,8 +26,11 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def words_of(subject: Subject) -> list[str]:
-    """Returns texts of one word in the code of the kernel, the first ones."""
+    """Returns texts of one word in the code of the kernel, and of `out`, the first ones."""
     words: list[Any] = list(_constants(subject))
+    for half in vars(subject.definition.inference).values():
+        if isinstance(half, ByValue):
+            words += _of_function(half.function)
     for text in subject.source_texts():
         words += _IN_QUOTES.findall(_COMMENT.sub("", text))
     if not words and subject.library is not None:
@@ -49,7 +53,10 @@ def whole_numbers_of(subject: Subject) -> list[int]:
 def _constants(subject: Subject) -> Iterator[Any]:
     """Yields what a Python function names, also in tables of its module."""
     function = subject.host_function()
-    own: Any = function.function if function is not None else None
+    yield from _of_function(None if function is None else function.function)
+
+
+def _of_function(own: Any) -> Iterator[Any]:
     while own is not None and not hasattr(own, "__code__"):
         own = getattr(own, "func", getattr(own, "py_func", getattr(own, "__wrapped__", None)))
     if own is not None:

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 
 from msops.testing.bad_inputs import with_last_integer
+from msops.testing.code_constants import words_of
 from msops.testing.finite_differences import REAL, average_size
 from msops.testing.other_inputs import (
     grown,
@@ -51,6 +52,17 @@ def other_points(subject: Subject) -> Iterator[tuple[str, Subject]]:
     ):
         yield name, _redrawn(subject, flat, _like)
     yield from subject.with_other_attributes()
+    yield from _with_other_words(subject)
+
+
+def _with_other_words(subject: Subject) -> Iterator[tuple[str, Subject]]:
+    """Yields the op with each text of its code for each attribute that is one."""
+    given = subject.call.given
+    for index, (name, value) in enumerate(zip(subject.call.names, given, strict=False)):
+        for word in words_of(subject) if isinstance(value, str) else ():
+            if word not in (value, name):
+                changed = (*given[:index], word, *given[index + 1 :])
+                yield f"{name}={word!r}", subject.on(subject.flat, changed)
 
 
 def long_points(subject: Subject) -> Iterator[tuple[str, Subject]]:
@@ -110,11 +122,13 @@ _CHANGES: dict[str, Change] = {
 
 
 def _other_sizes(flat: tuple[np.ndarray, ...]) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
-    """Yields arrays of which each extent is 1, and such of which one has many elements."""
+    """Yields arrays of which all extents are 1, or one is, and such of many elements."""
     extents = {n for array in flat for n in array.shape if n > 1}
     if not extents:
         return
     yield "size 1", tuple(resized(array, dict.fromkeys(extents, 1)) for array in flat)
+    for extent in sorted(extents) if len(extents) > 1 else ():
+        yield f"{extent} -> 1", tuple(resized(array, {extent: 1}) for array in flat)
     larger = grown(flat, _MANY, _TOO_MANY)
     if larger is not None:
         yield f"{max(array.size for array in larger)} elements", larger

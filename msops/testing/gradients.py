@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import itertools
+import math
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,9 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops.errors import GradientTypeError, GradientValueError
+from msops.errors import GradientTypeError, GradientValueError, MsopsError
 from msops.testing.cotangents import nonlinear_lines
 from msops.testing.dtype_gradients import unlike_dtypes
+from msops.testing.exceptions import is_of_library
 from msops.testing.finite_differences import (
     Comparison,
     compare,
@@ -147,11 +149,13 @@ def _elsewhere(subject: Subject, precision: str) -> tuple[list[str], list[str]]:
     Returns:
       Lines, and the names of what was measured.
     """
-    how = Comparison(precision, _DIRECTIONS_ELSEWHERE, has_forward=False, only_if_smooth=True)
+    how = Comparison(
+        precision, _DIRECTIONS_ELSEWHERE, has_forward=subject.has_both_rules, only_if_smooth=True
+    )
     attempts: list[tuple[str, Callable[[], tuple[list[str], int]]]] = [
         (_SECOND, functools.partial(_compared, _gradients_of(subject), subject, how)),
         *(
-            (name, functools.partial(_at_if_taken, other, how))
+            (name, functools.partial(_at_if_taken, other, how, subject.flat))
             for name, other in other_points(subject)
         ),
     ]
@@ -178,9 +182,28 @@ def _elsewhere(subject: Subject, precision: str) -> tuple[list[str], list[str]]:
     return reported, tried
 
 
-def _at_if_taken(subject: Subject, how: Comparison) -> tuple[list[str], int]:
+def _at_if_taken(
+    subject: Subject, how: Comparison, own: Sequence[np.ndarray]
+) -> tuple[list[str], int]:
+    """Reports where derivatives differ if the op takes its inputs, which may not be its own ones.
+
+    Of the ranks of its own ones, its rule takes them, too.
+    """
     subject.check_taken(subject.flat)
-    return _at(subject, how) if subject.stands([subject.flat]) else ([], 0)
+    if not subject.stands([subject.flat]):
+        return [], 0
+    try:
+        return _at(subject, how)
+    except (HangError, MsopsError):
+        raise
+    except Exception as error:
+        results = subject.outputs().structs
+        has_results = all(math.prod(struct.shape) for struct in results)
+        alike = all(a.ndim == b.ndim for a, b in zip(subject.flat, own, strict=True))
+        if not (subject.has_rule and alike and has_results and is_of_library(error)):
+            raise
+        first = str(error).splitlines()[:1]
+        return [": ".join(itertools.chain(["the rule", type(error).__name__], first))], 0
 
 
 def _gradients_of(subject: Subject, is_batched: bool = False) -> Callable[..., list[Any]]:

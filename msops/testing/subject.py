@@ -148,6 +148,11 @@ class Subject:
         return self._operator.definition
 
     @property
+    def has_both_rules(self) -> bool:
+        """Whether its author gave a derivative for each mode: they may be two."""
+        return bool(self.options.jvp and (self.definition.bprop or self.definition.vjp))
+
+    @property
     def kernel(self) -> Hashable:
         """What its backend calls or compiles."""
         return self.definition.kernel
