@@ -161,7 +161,7 @@ def _signal_stack() -> int:
 
 
 def _handlers_of_cpp() -> dict[str, str]:
-    """Returns what C++ calls when it cannot go on, or has no memory."""
+    """Returns what C++ calls when it cannot go on, or has no memory, and its locale."""
     names = {
         "the terminate handler": "_ZSt13get_terminatev",
         "the handler of a failing new": "_ZSt15get_new_handlerv",
@@ -173,6 +173,10 @@ def _handlers_of_cpp() -> dict[str, str]:
             function = getattr(library, symbol)
             function.restype = ctypes.c_size_t
             handlers[name] = hex(function())
+        locale = ctypes.c_size_t()
+        library._ZNSt6localeC1Ev(ctypes.byref(locale))  # a reference to the global one
+        handlers["the locale of C++"] = hex(locale.value)
+        library._ZNSt6localeD1Ev(ctypes.byref(locale))
     return handlers
 
 
