@@ -15,6 +15,9 @@ from msops.testing.guarded import POISONS, HangError, Job, Run, run_jobs
 from msops.testing.other_inputs import other_values, resized, rolled
 from msops.testing.subject import Subject
 
+# Extents of which each alone is another.
+_EXTENTS = 3
+
 
 @dataclasses.dataclass(frozen=True)
 class Runs:
@@ -147,8 +150,12 @@ class GuardedRuns(Runs):
         ]
         # The first that the op takes sets what a kernel keeps.
         first = next((case for case in cases if self.subject.stands([case])), None)
-        # And a kernel may keep something for each size.
-        flats = [flat for flat in (first, self.subject.unlike) if flat is not None]
+        # And a kernel may keep something for each size, or by one extent of it alone.
+        others = [
+            tuple(resized(array, {n: n + 1}) for array in flat) for n in sorted(extents)[:_EXTENTS]
+        ]
+        alone = others if len(others) > 1 and self.subject.stands(others) else []
+        flats = [flat for flat in (first, self.subject.unlike, *alone) if flat is not None]
         before = [job for job in map(self.subject.job, flats) if job is not None]
         if not before:
             return self.again
