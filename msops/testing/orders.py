@@ -115,9 +115,13 @@ class Case:
         return dataclasses.replace(self, ordered={places: results})
 
     def moves(self, places: Reordering, index: int, scale: float) -> bool:
-        """Returns whether a result is in the order of its inputs."""
-        moved = places.results(self.results, more=self.more)[index]
-        return self._is_close(moved, self.ordered[places][index], scale)
+        """Returns whether a result is in the order of its inputs.
+
+        More axes may be ahead, as those of its inputs are, or behind, where axes are reversed.
+        """
+        own = self.ordered[places][index]
+        ways = [places.results(self.results, more=more)[index] for more in {self.more, 0}]
+        return any(self._is_close(moved, own, scale) for moved in ways)
 
     def stays(self, places: Reordering, index: int, scale: float) -> bool:
         """Returns whether a result is the same in any order of its inputs."""
