@@ -10,6 +10,7 @@ import mmap
 import os
 import platform
 import re
+import signal
 import subprocess
 import sys
 import threading
@@ -291,6 +292,50 @@ def hangs_on_nothing(x: np.ndarray) -> np.ndarray:
     while not x.size:
         pass
     return x
+
+
+def of_kernels(pid: int) -> list[int]:
+    """Returns the processes behind another that run kernels, and the one that starts them."""
+    found = []
+    with contextlib.suppress(OSError):  # one may end meanwhile, as a compiler
+        for child in map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()):
+            command = Path(f"/proc/{child}/cmdline").read_bytes()
+            found += [child] if b"msops.testing.child" in command else []
+            found += of_kernels(child)
+    return found
+
+
+def is_running(pid: int) -> bool:
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] not in "ZX"
+
+
+def test_a_kernel_that_does_not_end_is_ended_where_opcheck_is_killed() -> None:
+    code = f"""
+import numpy as np
+from msops import Custom
+from msops.testing import opcheck
+op = Custom({f"{FAULTS}:Spins"!r}, lambda x: x, lambda x: x)
+opcheck(op, np.ones(4, np.float32), limit_s=600)
+"""
+    program = subprocess.Popen([sys.executable, "-c", code])
+    found: list[int] = []
+    try:
+        end_s = time.monotonic() + 100
+        while len(found) < 2 and time.monotonic() < end_s:  # one that forks, and its fork
+            time.sleep(0.1)
+            found = of_kernels(program.pid)
+    finally:
+        program.kill()
+        program.wait()
+    assert len(found) >= 2
+    end_s = time.monotonic() + 30
+    while any(map(is_running, found)) and time.monotonic() < end_s:
+        time.sleep(0.1)
+    left = [pid for pid in found if is_running(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert not left
 
 
 HANGING = {

@@ -18,6 +18,7 @@ import os
 import signal
 import sys
 
+from msops.testing.child.libc import LIBC
 from msops.testing.child.runs import emit, run_in_a_row, run_on_threads, run_once
 from msops.testing.child.settings import (
     changed_settings,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Any, BinaryIO, NoReturn
 
+_PR_SET_PDEATHSIG = 1
 # What the process that forks waits for: the end of a fork, and to be asked to end it.
 _WAITED_FOR = (signal.SIGCHLD, signal.SIGTERM)
 
@@ -137,3 +139,5 @@ def main() -> None:
             run_fork(os.fsdecode(bytes.fromhex(line.decode())))
         os.write(1, b"+%d\n" % pid)
         os.write(1, b"%d\n" % wait_for_end(pid))
+    # Where opcheck itself is killed, nobody else ends a kernel that does not end.
+    LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
