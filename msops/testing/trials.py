@@ -14,11 +14,14 @@ from msops.testing.exceptions import is_on_purpose, tells_of_accident
 from msops.testing.guarded import POISONS, HangError, Job, Run, arrays_of, run_jobs
 from msops.testing.memory import difference_lines, unique, unwritten_lines
 from msops.testing.python_settings import SettingsWatch
+from msops.testing.other_inputs import is_real
 from msops.testing.subject import Subject
 
 # What many calls may take besides one, on a busy machine too.
 _MANY_CALLS_S = 5.0
 NOT_TRIED = "a handler of XLA could end this process"
+# What NumPy says of arrays that do not fit.
+_OF_SHAPES = re.compile(r"cannot reshape|could not (?:be )?broadcast|shape mismatch|not aligned")
 
 Arrays: TypeAlias = tuple[np.ndarray, ...]
 
@@ -213,7 +216,16 @@ def _try_here(case: TryOut) -> Trial:
         )
     if not case.may_raise and _is_of_inference(refusal) and _is_as_large(flat, subject.flat):
         return Trial(name, flat, "", (str(refusal).splitlines()[0],))
-    return dataclasses.replace(_refused_early(case, refusal), subject=subject)
+    refused = dataclasses.replace(_refused_early(case, refusal), subject=subject)
+    # Integers may be counts, of which some do not fit.
+    is_fit = not case.may_raise and all(
+        (a.shape, a.dtype) == (b.shape, b.dtype) and is_real(a)
+        for a, b in zip(flat, subject.flat, strict=True)
+    )
+    if is_fit and is_accident(refused) and _OF_SHAPES.search(refused.reason):
+        line = refused.reason.splitlines()[0]
+        return Trial(name, flat, "", (f"shapes depend on values: {line}",))
+    return refused
 
 
 def _is_of_inference(error: MsopsError) -> bool:
