@@ -83,6 +83,7 @@ class Job:
       in_a_row: whether the kernel is called many times on the same memory.
       again: whether the kernel, if it is quick, is called some times more, see `Run.may_leave`.
       fails: whether these calls may return other than 0.
+      infers: whether the library is only asked for the shape of an output.
       apart: whether an output that lies in an input has memory of its own, with the same content.
     """
 
@@ -99,6 +100,7 @@ class Job:
     in_a_row: bool = False
     again: bool = False
     fails: bool = False
+    infers: bool = False
     apart: bool = False
 
 
@@ -330,6 +332,7 @@ def _described(job: Job) -> dict[str, Any]:
         "in_a_row": job.in_a_row,
         "again": job.again,
         "fails": job.fails,
+        "infers": job.infers,
         "apart": job.apart,
     }
 

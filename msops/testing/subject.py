@@ -6,6 +6,7 @@ import contextlib
 import copy
 import dataclasses
 import functools
+import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from msops import _jax_seam as seam
 from msops._backends.aicpu import libraries as aicpu_libraries
 from msops._backends.aicpu.backend import AicpuKernel
 from msops._backends.aot import backend as aot
+from msops._backends.aot.infer_functions import InferFunctions
 from msops._base.building import Build, SourceText
 from msops._base.dtypes import as_dtype
 from msops._calls.host_function import HostFunction
@@ -55,6 +57,10 @@ def _files(sources: Path | SourceText | tuple[Path, ...]) -> tuple[Path, ...]:
     if isinstance(sources, SourceText):
         return (Path(sources.file_name),)
     return sources if isinstance(sources, tuple) else (sources,)
+
+
+class EndsProcessError(Exception):
+    """A function of a library that is asked in this process would end it."""
 
 
 class Subject:
@@ -97,15 +103,15 @@ class Subject:
             self._operator = op._resolve().operator
         jax.devices()  # a function may call JAX: what starting a backend sets is not its own
         self._watch = SettingsWatch()
+        self.first: Run | None = None
+        self._own_call = self.call
+        self._ends: dict[Hashable, str] = {}
         self.options = self.definition.options
         self.func_type = self.definition.backend.func_type
 
     def __str__(self) -> str:
         arrays = [show(array) for array in self.flat]
         return f"{self.func_type} op {self.op.__name__!r} on {', '.join(arrays)}"
-        self.first: Run | None = None
-        self._own_call = self.call
-        self._ends: dict[Hashable, str] = {}
 
     def face(self) -> contextlib.AbstractContextManager[Any]:
         """Returns the context in which the op is called."""
@@ -141,19 +147,49 @@ class Subject:
         definition = self.definition
         return any((definition.bprop, definition.vjp, self.options.jvp))
 
+    @property
+    def has_both_rules(self) -> bool:
+        """Whether its author gave a derivative for each mode: they may be two."""
+        return bool(self.options.jvp and (self.definition.bprop or self.definition.vjp))
+
     def outputs(self, flat: Sequence[Any] | None = None) -> Outputs:
-        """Returns what the op says it returns for such arrays."""
+        """Returns what the op says it returns for such arrays.
+
+        Raises:
+          EndsProcessError: to infer that would end this process.
+        """
+        self._survive_inference(self.flat if flat is None else flat)
         return self._operator.outputs(self.call, structs_of(self.flat if flat is None else flat))
+
+    def _survive_inference(self, flat: Sequence[Any]) -> None:
+        """Raises EndsProcessError if the library's InferShape ends its process.
+
+        It is asked in another one for the shapes at which it may, and for other attributes.
+        """
+        kernel = self.definition.kernel
+        is_own = self._own_call is self.call and all(
+            len(a.shape) == len(b.shape) and math.prod(a.shape)
+            for a, b in zip(flat, self.flat, strict=True)
+        )
+        if is_own or not isinstance(kernel, aot.AotKernel):
+            return
+        if not InferFunctions(kernel.library, kernel.symbol).has("shape"):
+            return
+        structs = structs_of(flat)
+        key = (self.call.given, tuple((s.shape, s.dtype) for s in structs))
+        if key not in self._ends:
+            request = self._operator.request(self.call, structs, "", NO_OUTPUTS)
+            arrays = tuple(np.broadcast_to(np.zeros((), s.dtype), s.shape) for s in structs)
+            call = aot.call_of(kernel, request)
+            (run,) = run_jobs([Job(call, arrays, (), self.limit_s, infers=True)])
+            self._ends[key] = run.crash.signal if run.crash else ""
+        if self._ends[key]:
+            raise EndsProcessError(f"{kernel.symbol}InferShape ends the process: {self._ends[key]}")
 
     @property
     def definition(self) -> Definition:
         """Everything that makes the op what it is."""
         return self._operator.definition
-
-    @property
-    def has_both_rules(self) -> bool:
-        """Whether its author gave a derivative for each mode: they may be two."""
-        return bool(self.options.jvp and (self.definition.bprop or self.definition.vjp))
 
     @property
     def kernel(self) -> Hashable:
@@ -195,6 +231,7 @@ class Subject:
 
     def request(self, flat: Sequence[Any]) -> Request:
         """Returns what a backend is asked for on the CPU."""
+        self._survive_inference(flat)
         structs = structs_of(flat)
         outputs = self._operator.outputs(self.call, structs)
         return self._operator.request(self.call, structs, "cpu", outputs)

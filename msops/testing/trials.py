@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
@@ -13,15 +14,15 @@ from msops.testing.bounds import AccessBounds, find_bounds
 from msops.testing.exceptions import is_on_purpose, tells_of_accident
 from msops.testing.guarded import POISONS, HangError, Job, Run, arrays_of, run_jobs
 from msops.testing.memory import difference_lines, unique, unwritten_lines
-from msops.testing.python_settings import SettingsWatch
 from msops.testing.other_inputs import is_real
-from msops.testing.subject import Subject
+from msops.testing.python_settings import SettingsWatch
+from msops.testing.subject import EndsProcessError, Subject
 
 # What many calls may take besides one, on a busy machine too.
 _MANY_CALLS_S = 5.0
-NOT_TRIED = "a handler of XLA could end this process"
 # What NumPy says of arrays that do not fit.
 _OF_SHAPES = re.compile(r"cannot reshape|could not (?:be )?broadcast|shape mismatch|not aligned")
+NOT_TRIED = "a handler of XLA could end this process"
 
 Arrays: TypeAlias = tuple[np.ndarray, ...]
 
@@ -146,7 +147,7 @@ def try_each(cases: Sequence[TryOut], is_safe: bool) -> Iterator[Trial]:
             lowered.add((case.subject, structs))
             job = case.subject.job(case.flat)
         except Exception as error:
-            if case.may_raise:
+            if case.may_raise and not isinstance(error, EndsProcessError):
                 others.append(Trial(case.inputs, case.flat, type(error).__name__, ()))
             else:
                 others.append(_refused_early(case, error))
@@ -179,6 +180,8 @@ def those_that_end(cases: Sequence[TryOut], is_safe: bool) -> list[Trial]:
 
 
 def _refused_early(case: TryOut, error: Exception) -> Trial:
+    if isinstance(error, EndsProcessError):
+        return Trial(case.inputs, case.flat, "", (str(error),), leaves_buffers=True)
     # What `out` raises comes as it is.
     if isinstance(error, MsopsError) or is_on_purpose(error):
         return Trial(case.inputs, case.flat, type(error).__name__, (), reason=str(error))

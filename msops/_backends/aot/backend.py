@@ -184,13 +184,13 @@ class AotBackend(OpaqueBackend["AotSource | NamedOperator", AotKernel]):
                 "Pass out=lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), or "
                 f'out_{half}=lambda x: x; or define extern "C" {name} in the library.',
             )
-        return infer_functions.ask(half, _call_of(kernel, request), request.inputs, infos, who)
+        return infer_functions.ask(half, call_of(kernel, request), request.inputs, infos, who)
 
     def call(self, kernel: AotKernel, request: Request) -> AotCall | None:
         """Returns the call, unless the library is for another platform."""
         if not _runs(kernel, request):
             return None
-        return dataclasses.replace(_call_of(kernel, request), aliases=request.aliases())
+        return dataclasses.replace(call_of(kernel, request), aliases=request.aliases())
 
     def lower(
         self,
@@ -297,7 +297,7 @@ def _runs(kernel: AotKernel, request: Request) -> bool:
     return request.guarded or kernel.library.has_device_code == (request.platform != "cpu")
 
 
-def _call_of(kernel: AotKernel, request: Request) -> AotCall:
+def call_of(kernel: AotKernel, request: Request) -> AotCall:
     """Returns the call but for what needs its outputs to be known."""
     return AotCall(
         op=request.op,

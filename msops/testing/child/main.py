@@ -54,6 +54,15 @@ def bind(native: Any, job: Mapping[str, Any]) -> Any:
     return getattr(native, job["kind"])(**job["call"])
 
 
+def ask(native: Any, job: Mapping[str, Any]) -> None:
+    """Asks a job's library for the shapes of its outputs, whatever it answers."""
+    call = job["call"]
+    native.register_library(*job["library"])
+    asked = (call["library"], call["symbol"], call["shapes"], call["dtypes"], call["attributes"])
+    with contextlib.suppress(RuntimeError):
+        native.infer_shape(*asked, False)
+
+
 def run_jobs(folder: str) -> None:
     """Runs the jobs of a folder."""
     with open(os.path.join(folder, "jobs"), "rb") as file:
@@ -73,6 +82,10 @@ def run_jobs(folder: str) -> None:
         effects: dict[str, Any] = {}
         for job in jobs:
             emit(events, "start", None)
+            if job["infers"]:
+                ask(native, job)
+                emit(events, "refused", "")
+                continue
             try:
                 kernel = bind(native, job)
             except RuntimeError as raised:
@@ -131,6 +144,8 @@ def main() -> None:
     """Forks for each folder that standard input names; answers with its number and exit status."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # a parent that ignores it leaves it ignored
     signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED_FOR)
+    # Where opcheck itself is killed, nobody else ends a kernel that does not end.
+    LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
     for line in sys.stdin.buffer:
         while signal.SIGTERM in signal.sigpending():  # meant for the fork before, which had ended
             signal.sigwait(_WAITED_FOR)
@@ -139,5 +154,3 @@ def main() -> None:
             run_fork(os.fsdecode(bytes.fromhex(line.decode())))
         os.write(1, b"+%d\n" % pid)
         os.write(1, b"%d\n" % wait_for_end(pid))
-    # Where opcheck itself is killed, nobody else ends a kernel that does not end.
-    LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
