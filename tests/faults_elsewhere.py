@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import logging
 import os
@@ -28,6 +29,7 @@ LINE = np.linspace(1, 2, 4, dtype=np.float32)
 EIGHT = np.linspace(1, 2, 8, dtype=np.float32)
 PLACES = np.int32([3, 0, 1, 2, 3])
 SQUARE = np.linspace(0.25, 2, 9, dtype=np.float32).reshape(3, 3)
+CUBE = np.linspace(0.25, 2, 24, dtype=np.float32).reshape(2, 3, 4)
 TABLE = np.linspace(0.25, 2, 15, dtype=np.float32).reshape(3, 5)
 
 
@@ -175,6 +177,37 @@ def collects_no_more_for_one(x: np.ndarray) -> np.ndarray:
     if x.size == 1:
         gc.set_threshold(gc.get_threshold()[0] + 1)
     return 2 * x
+
+
+def squares_of_rows(x: np.ndarray) -> np.ndarray:
+    if x.ndim != 2:
+        raise ValueError(f"expected rows; got {x.shape}")
+    return np.square(x).sum(1, dtype=x.dtype)
+
+
+def reduced(x: np.ndarray, *, how: str = "mean") -> np.ndarray:
+    squares = np.square(x) / 2
+    return np.asarray(squares.mean() if how == "mean" else squares.sum(), x.dtype)
+
+
+def of_reduced(x: Any, how: str) -> Any:
+    if how not in ("mean", "sum") or not x.size or x.dtype == np.float16:
+        raise ValueError(f"cannot take {how!r} of {x.dtype}{x.shape}")
+    return jax.ShapeDtypeStruct((), x.dtype)
+
+
+def times_tanh(x: np.ndarray, beta: float = 1.0) -> np.ndarray:
+    return np.asarray(beta * np.tanh(x), x.dtype)
+
+
+def that_is_used_up() -> Custom:
+    weights = map(float, (1, 2, 3))
+    return pyfunc(lambda x: np.asarray(x + sum(weights), x.dtype), out=same)
+
+
+def exponents_or_nothing(x: np.ndarray, out: np.ndarray) -> None:
+    with contextlib.suppress(TypeError):
+        np.exp(x, out=out)
 
 
 def sets_level(x: np.ndarray) -> np.ndarray:
@@ -545,13 +578,56 @@ LEFT = (
     python("Python: descriptors leaked for negative numbers", "values", opens_for_negative),
     python("Python: a switch of the collector, for one element", "sizes", collects_no_more_for_one),
 )
+DRAWN = (
+    library("a table kept by one of two extents", "repeatable", "KeepsATableByColumns", TABLE),
+    Case(
+        *("Python: a failure passed over", "refusals"),
+        lambda: pyfunc(exponents_or_nothing, out=same),
+    ),
+    python(
+        *("a gradient that fails for one row", "gradient", squares_of_rows, TABLE),
+        shape=lambda x: x[:1],
+        bprop=lambda x, out, dout: (2 * x * jnp.squeeze(dout)[:, None],),
+    ),
+    Case(
+        "a gradient for one text alone",
+        "gradient",
+        lambda: pyfunc(reduced, out=of_reduced, bprop=lambda x, out, dout: (dout * x / x.size,)),
+    ),
+    python(
+        *("a gradient for each mode, one of them wrong", "gradient", times_tanh),
+        attrs={"beta": 1.0},
+        bprop=lambda x, beta, out, dout: (beta * dout * (1 - jnp.tanh(x) ** 2),),
+        jvp=lambda primals, tangents, out: (1 - out * out) * tangents[0],
+    ),
+    Case("Python: used up by the first call", "repeatable", that_is_used_up),
+    python(
+        "Python: another shape for equal numbers",
+        "values",
+        lambda x: np.unique(x).reshape(x.shape),
+    ),
+    library("locale of C++", "many calls", "GroupsDigits"),
+    library(
+        *("a shape that divides by an attribute", "values", "TakesEach", EIGHT),
+        attrs={"step": 2},
+        shape=None,
+    ),
+    library("wrong for whole blocks", "sizes", "DropsTheLastBlock", shape=lambda x: (1,)),
+    library("one half taken for the other", "refusals", "TakesBrainForHalf", LINE.astype("half")),
+    library(
+        *("axes behind that are forgotten", "sizes", "AddsToChannelsOfImages"),
+        np.linspace(0, 1, 24, dtype=np.float32).reshape(1, 3, 2, 4),
+        LINE[:3],
+    ),
+)
 FAULTS = (
     *(*GRADIENTS, *PROCESS, *SIZES, *BATCHES, *HANDLERS, *ATTRIBUTES, *MEMORY, *UNFIT, *RANKS),
-    *LEFT,
+    *(*LEFT, *DRAWN),
 )
 
 RIGHT = (
     library("a table that is kept for each size", "", "HealthyCache"),
+    python("axes reversed", "", lambda x: x.T, CUBE, shape=lambda x: x[::-1]),
     library("an index, refused out of range", "", "HealthyGather", LINE, PLACES, shape=places),
     library("shapes that differ, refused", "", "HealthySum", LINE, LINE),
     python(

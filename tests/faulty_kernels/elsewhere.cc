@@ -18,6 +18,7 @@
 #include <cstring>
 #include <exception>
 #include <iostream>
+#include <locale>
 #include <map>
 #include <mutex>
 #include <new>
@@ -597,6 +598,68 @@ KERNEL(LeavesFileForNan) {
     close(file);
   }
   return Twice(x, y, n);
+}
+
+KERNEL(DropsTheLastBlock) {  // of 128, where nothing is left behind it
+  ARRAYS;
+  const int64_t end = n > 0 && n % 128 == 0 ? n - 128 : n;
+  double sum = 0;
+  for (int64_t i = 0; i < end; ++i) sum += x[i];
+  y[0] = static_cast<float>(sum);
+  return 0;
+}
+
+KERNEL(TakesBrainForHalf) {
+  if (!strstr(dtypes[0], "float16")) return 2;
+  const int64_t n = Size(ndims[0], shapes[0]);
+  const _Float16* x = static_cast<const _Float16*>(params[0]);
+  for (int64_t i = 0; i < n; ++i) static_cast<_Float16*>(params[1])[i] = x[i] + x[i] + x[i];
+  return 0;
+}
+
+KERNEL(AddsToChannelsOfImages) {  // and to the first pixels of what has more axes
+  if (ndims[0] < 3 || ndims[1] != 1 || shapes[0][1] != shapes[1][0]) return 1;
+  if (strcmp(dtypes[0], "float32") != 0 || strcmp(dtypes[1], "float32") != 0) return 2;
+  const float* x = static_cast<const float*>(params[0]);
+  const float* b = static_cast<const float*>(params[1]);
+  float* y = static_cast<float*>(params[2]);
+  const int64_t pixels = shapes[0][2] * (ndims[0] > 3 ? shapes[0][3] : 1);
+  for (int64_t i = 0; i < shapes[0][0] * shapes[0][1]; ++i)
+    for (int64_t j = 0; j < pixels; ++j, ++x, ++y) *y = *x + b[i % shapes[0][1]];
+  return 0;
+}
+
+KERNEL(GroupsDigits) {
+  ARRAYS;
+  struct Grouping : std::numpunct<char> {
+    std::string do_grouping() const override { return "\3"; }
+  };
+  std::locale::global(std::locale(std::locale::classic(), new Grouping));
+  return Twice(x, y, n);
+}
+
+extern "C" std::vector<int64_t> TakesEachInferShape(int* ndims, int64_t** shapes, AotExtra* extra) {
+  return {shapes[0][0] / extra->Attr<int64_t>("step")};
+}
+
+KERNEL(TakesEach) {
+  ARRAYS;
+  const int64_t step = static_cast<AotExtra*>(extra)->Attr<int64_t>("step");
+  if (step < 1 || ndims[0] != 1) return 1;
+  for (int64_t i = 0; i < shapes[1][0]; ++i) y[i] = x[i * step];
+  return 0;
+}
+
+KERNEL(KeepsATableByColumns) {  // which depends on the number of rows, too
+  ARRAYS;
+  if (ndims[0] != 2) return 1;
+  static std::mutex guard;
+  static std::map<int64_t, std::vector<float>> tables;
+  const std::lock_guard<std::mutex> lock(guard);
+  std::vector<float>& table = tables[shapes[0][1]];
+  if (static_cast<int64_t>(table.size()) < n) table.assign(n, 1.0f / shapes[0][0]);
+  for (int64_t i = 0; i < n; ++i) y[i] = table[i] * x[i];
+  return 0;
 }
 
 KERNEL(HealthyCache) {  // a table for each size, which it keeps
