@@ -148,6 +148,11 @@ class Subject:
         return any((definition.bprop, definition.vjp, self.options.jvp))
 
     @property
+    def has_given_attributes(self) -> bool:
+        """Whether its attributes are those that it was given."""
+        return self._own_call is self.call
+
+    @property
     def has_both_rules(self) -> bool:
         """Whether its author gave a derivative for each mode: they may be two."""
         return bool(self.options.jvp and (self.definition.bprop or self.definition.vjp))
@@ -167,7 +172,7 @@ class Subject:
         It is asked in another one for the shapes at which it may, and for other attributes.
         """
         kernel = self.definition.kernel
-        is_own = self._own_call is self.call and all(
+        is_own = self.has_given_attributes and all(
             len(a.shape) == len(b.shape) and math.prod(a.shape)
             for a, b in zip(flat, self.flat, strict=True)
         )

@@ -220,10 +220,14 @@ def _try_here(case: TryOut) -> Trial:
     if not case.may_raise and _is_of_inference(refusal) and _is_as_large(flat, subject.flat):
         return Trial(name, flat, "", (str(refusal).splitlines()[0],))
     refused = dataclasses.replace(_refused_early(case, refusal), subject=subject)
-    # Integers may be counts, of which some do not fit.
-    is_fit = not case.may_raise and all(
-        (a.shape, a.dtype) == (b.shape, b.dtype) and is_real(a)
-        for a, b in zip(flat, subject.flat, strict=True)
+    # Integers, and attributes, may be counts, of which some do not fit.
+    is_fit = (
+        not case.may_raise
+        and subject.has_given_attributes
+        and all(
+            (a.shape, a.dtype) == (b.shape, b.dtype) and is_real(a)
+            for a, b in zip(flat, subject.flat, strict=True)
+        )
     )
     if is_fit and is_accident(refused) and _OF_SHAPES.search(refused.reason):
         line = refused.reason.splitlines()[0]
