@@ -27,6 +27,7 @@ def files_of_calls(call: Callable[[], object]) -> list[str]:
     their names begin and end, do not count.
     """
     in_calls, between = [], []
+    time.sleep(_BETWEEN_LOOKS_S)  # a call before may have written, at the same time for the system
     seen = _files()
     for _ in range(_LOOKS_AT_FILES):
         start_s = time.perf_counter()
@@ -63,7 +64,8 @@ def _files() -> dict[str, int]:
             listed = list(entries)
             for entry in listed:
                 with contextlib.suppress(OSError):
-                    is_asked = len(listed) <= _FULL
+                    # A folder changes with what is made and removed in it.
+                    is_asked = len(listed) <= _FULL and not entry.is_dir(follow_symlinks=False)
                     found[entry.path] = (
                         entry.stat(follow_symlinks=False).st_mtime_ns if is_asked else 0
                     )
