@@ -92,7 +92,8 @@ def _comparable(subject: Subject) -> tuple[str, ...]:
 
 def _whole_numbers(subject: Subject, dtype: str, sign: int = 1) -> tuple[np.ndarray, ...]:
     """Returns inputs of few whole numbers, each second with a sign."""
-    numbers = [np.rint(abs(array)) % 7 + 3 for array in subject.flat]
+    # NumPy makes numbers of arrays without axes.
+    numbers = [np.asarray(np.rint(abs(array)) % 7 + 3) for array in subject.flat]
     for array in numbers:
         array.reshape(-1)[::2] *= sign
     return tuple(array.astype(dtype) for array in numbers)
