@@ -91,7 +91,8 @@ KERNEL(RemembersTheFirstSize) {
 }
 
 KERNEL(DependsOnAddresses) {
-  const uintptr_t page = reinterpret_cast<uintptr_t>(&std::malloc) / 4096 % 65536;
+  static const char here = 0;  // a function's address may be one of an executable that stays
+  const uintptr_t page = reinterpret_cast<uintptr_t>(&here) / 4096 % 65536;
   call.AddOne();
   for (int64_t i = 0; i < call.size; ++i) call.y[i] += static_cast<float>(page);
   return 0;
