@@ -15,8 +15,9 @@ from msops._loops.ir.nodes import For, Kernel
 from msops._loops.ir.walk import statements
 
 _MOST_TRIPS = 16
-"""As many iterations gcc writes out; one of vectors is as many as they have elements."""
+"""The most iterations of a loop that gcc writes out."""
 _MOST_LANES = 64
+"""The most elements of a vector: iterations of a loop of vectors are as many of the kernel's."""
 
 FLAG_OF_GCC = "// gcc: -fno-predictive-commoning\n\n"
 """In a translation unit: a flag that gcc gets, see `generated.flags_of_gcc`."""
