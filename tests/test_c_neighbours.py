@@ -66,7 +66,7 @@ def test_edges_have_some_of_the_terms() -> None:
     got = body_of(arranged_apart(gather_and_split, parse_kernel(plane())))
     assert got == textwrap.dedent("""\
         parallel j_1 in 0 .. 20 {
-          d[0, j_1] = (d[0, j_1] + w[0, j_1]) + 0.0:float32
+          d[0, j_1] = d[0, j_1] + w[0, j_1]
         }
         parallel i_1_1 in 1 .. 30 {
           parallel j_1_1 in 0 .. 20 {
@@ -74,8 +74,19 @@ def test_edges_have_some_of_the_terms() -> None:
           }
         }
         parallel j_1_2 in 0 .. 20 {
-          d[30, j_1_2] = (d[30, j_1_2] + 0.0:float32) + -(w[29, j_1_2])
+          d[30, j_1_2] = d[30, j_1_2] + -(w[29, j_1_2])
         }""")
+
+
+def test_a_sum_that_is_minus_zero_stays_so_where_a_term_is_missing() -> None:
+    kernel = parse_kernel(plane())
+    inputs = [np.full((rows, 20), -0.0, np.float32) for rows in (30, 31, 30)]
+    for change in (gather_from_neighbours, gather_and_split):
+        after = change(mark_loops(kernel))
+        assert after != kernel
+        got, want = interpret(after, inputs), interpret(kernel, inputs)
+        np.testing.assert_array_equal(np.signbit(got[0]), np.signbit(want[0]))
+        assert np.signbit(want[0]).any()
 
 
 @pytest.mark.parametrize(

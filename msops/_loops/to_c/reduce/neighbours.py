@@ -2,9 +2,9 @@
 
     reduction i in 1 .. 99 {                parallel i_1 in 0 .. 100 {
       d[i - 1] = d[i - 1] + w[i]              d[i_1] = d[i_1]
-      d[i] = d[i] - w[i] * 2.0       ->         + ((i_1 < 98) ? w[i_1 + 1] : 0.0)
+      d[i] = d[i] - w[i] * 2.0       ->         + ((i_1 < 98) ? w[i_1 + 1] : -0.0)
       d[i + 1] = d[i + 1] + w[i]                - ((i_1 >= 1 && i_1 < 99) ? w[i_1] * 2.0 : 0.0)
-    }                                           + ((i_1 >= 2) ? w[i_1 - 1] : 0.0)
+    }                                           + ((i_1 >= 2) ? w[i_1 - 1] : -0.0)
                                             }
 
 Gradients of stencils are such loops. As written, their iterations add to the same elements, so they
@@ -159,7 +159,9 @@ class _NeighbourSums:
             (max(low, 0), min(high, size))
             for (low, high), size in zip(box, array.shape, strict=True)
         ]
-        zero = Const(0.0, array.dtype)
+        is_zero = array.name in self._zero
+        # Where a term is missing, a sum that is -0 stays so.
+        zero = Const(0.0 if is_zero else -0.0, array.dtype)
 
         def total(at: tuple[Var, ...]) -> Stmt:
             # Terms under the same conditions are added first.
@@ -168,7 +170,6 @@ class _NeighbourSums:
                 conditions, value = term.at(at, elements)
                 add_or_sub = sub if term.is_negated else add
                 parts[conditions] = add_or_sub(parts.get(conditions, zero), value)
-            is_zero = array.name in self._zero
             result: Expr = zero if is_zero else Load(array.name, at, array.dtype)
             for conditions, part in parts.items():
                 chosen = Select(both(conditions), part, zero, array.dtype) if conditions else part
