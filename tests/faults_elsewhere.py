@@ -579,6 +579,7 @@ LEFT = (
     python("Python: a switch of the collector, for one element", "sizes", collects_no_more_for_one),
 )
 DRAWN = (
+    library("a table looked up far outside", "values", "LooksUpUnchecked"),
     library("a table kept by one of two extents", "repeatable", "KeepsATableByColumns", TABLE),
     Case(
         *("Python: a failure passed over", "refusals"),

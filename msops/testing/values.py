@@ -16,6 +16,10 @@ from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
 from msops.testing.trials import Trial, fault_lines, summary, those_that_end, tries, try_out
 
+# Between usual numbers and the largest: what has become an index then misses a table, but still
+# lies in the address space. Those of a dtype that does not have them are infinite there.
+_SIZES = (1e7, -1e4, 1e2, -1e9, 3e1, 1e12, -1e15, 1e20)
+
 
 def check_values(subject: Subject, is_safe: bool) -> Finding:
     """Checks that no value of a number crashes a kernel, or keeps it from ending."""
@@ -73,7 +77,8 @@ def _revalued(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
         yield "smallest integers, and -1", _replaced(subject.flat, {signed[0]: least, **others})
     if not any(is_real(array) for array in subject.flat):
         return
-    for name in ("NaN", "infinity", "minus infinity", "largest", "subnormal", "negative", "mixed"):
+    names = ("NaN", "infinity", "minus infinity", "largest", "subnormal", "negative", "mixed")
+    for name in (*names, "of many sizes"):
         with np.errstate(all="ignore"):
             yield (
                 name,
@@ -103,6 +108,8 @@ def _special(name: str, array: np.ndarray) -> np.ndarray:
         return np.full_like(array, values[name])
     if name == "negative":
         return (-np.abs(array) - array.dtype.type(1)).astype(array.dtype)
+    if name == "of many sizes":
+        return np.resize(_SIZES, array.shape).astype(array.dtype)
     # One of them here and there, so that a kernel meets it after usual numbers.
     mixed = np.array(array)
     flat = mixed.reshape(-1)

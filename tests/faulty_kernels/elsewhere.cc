@@ -672,3 +672,13 @@ KERNEL(HealthyCache) {  // a table for each size, which it keeps
   for (int64_t i = 0; i < n; ++i) y[i] = table[i] * x[i];
   return 0;
 }
+
+KERNEL(LooksUpUnchecked) {  // a number that is finite, however large
+  ARRAYS;
+  static const float table[] = {0, 1};
+  for (int64_t i = 0; i < n; ++i) {
+    const bool is_index = std::fabs(x[i]) < 1e10f;
+    y[i] = 2 * x[i] + (is_index ? 0 * table[static_cast<int64_t>(std::fabs(x[i]) / 4)] : 0);
+  }
+  return 0;
+}
