@@ -64,6 +64,18 @@ def test_a_gradient_that_is_wrong_elsewhere_is_found_there(point: str) -> None:
     assert finding.details[0].startswith(f"{point}: input 0, "), finding
 
 
+def test_a_rule_is_differentiated_by_its_cotangents() -> None:
+    op = Custom(
+        lambda x: x**3,
+        first,
+        first,
+        bprop=lambda x, out, dout: (3 * x**2 * jax.lax.stop_gradient(dout),),
+    )
+    finding = gradient_of(op, X)
+    assert finding.verdict == "failed", finding
+    assert finding.details[0].startswith("second order: input 0, "), finding
+
+
 def test_a_right_gradient_passes_at_all_points() -> None:
     finding = gradient_of(cube(lambda x: 3 * x**2), X)
     assert finding.verdict == "passed", finding

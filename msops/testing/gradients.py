@@ -20,6 +20,7 @@ from msops.testing.dtype_gradients import unlike_dtypes
 from msops.testing.exceptions import is_of_library
 from msops.testing.finite_differences import (
     Comparison,
+    average_size,
     compare,
     complex_inputs,
     floats_of,
@@ -207,13 +208,15 @@ def _at_if_taken(
 
 
 def _gradients_of(subject: Subject, is_batched: bool = False) -> Callable[..., list[Any]]:
-    """Returns the gradients of a weighted sum of results, as a function of the inputs.
+    """Returns the gradients of a sum of results and their squares, as a function of the inputs.
 
-    Of inputs with an axis more it differentiates `jax.vmap` of the op; each element has the same
-    weights.
+    The cotangents depend on the inputs, then, as they do in a program, and a rule is differentiated
+    by them, too. Of inputs with an axis more it differentiates `jax.vmap` of the op; each element
+    has the same weights.
     """
     real = real_inputs(subject.flat)
     apply = jax.vmap(subject.apply) if is_batched else subject.apply
+    sizes = [2 * average_size(result) or 1 for result in map(np.asarray, floats_of(subject.run()))]
 
     def function(*flat: Any) -> list[Any]:
         def of_real(*inputs: Any) -> list[Any]:
@@ -225,9 +228,11 @@ def _gradients_of(subject: Subject, is_batched: bool = False) -> Callable[..., l
         results, pull_back = jax.vjp(of_real, *(flat[i] for i in real))
         shapes = [jax.ShapeDtypeStruct(r.shape[is_batched:], r.dtype) for r in results]
         weights = random_like(shapes, np.random.default_rng(0))
-        return list(
-            pull_back([jnp.broadcast_to(w, r.shape) for w, r in zip(weights, results, strict=True)])
-        )
+        cotangents = [
+            (w * (1 + r / size)).astype(r.dtype)
+            for w, r, size in zip(weights, results, sizes, strict=True)
+        ]
+        return list(pull_back(cotangents))
 
     return function
 
