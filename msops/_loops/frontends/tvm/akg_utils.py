@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from msops._loops.frontends.tvm.tensor import Tensor
-from msops._loops.frontends.tvm.tracing import type_error, value_error
+from msops._loops.frontends.tvm.tracing import type_error, wrong_type, wrong_value
 
 CCE, CUDA, CPU, LLVM = "cce", "cuda", "cpu", "llvm"
 
@@ -43,8 +43,7 @@ def check_shape(tensor: Any, length: int | None = None, tensor_name: str = "") -
     shape = get_shape(tensor)
     if min(shape, default=1) <= 0 or (length is not None and len(shape) != length):
         wanted = "positive extents" if length is None else f"{length} positive extents"
-        raise value_error(
-            "akg.utils.check_shape",
+        raise wrong_value(
             f"expected a shape of {wanted} for {tensor_name or 'the tensor'}; got {shape}",
             "Call the kernel with another shape.",
         )
@@ -52,20 +51,19 @@ def check_shape(tensor: Any, length: int | None = None, tensor_name: str = "") -
 
 def elemwise_shape_check(shape_a: Any, shape_b: Any) -> None:
     """Checks that two shapes are equal."""
-    _check_equal("elemwise_shape_check", get_shape(shape_a), get_shape(shape_b))
+    _check_equal(get_shape(shape_a), get_shape(shape_b))
 
 
 def elemwise_dtype_check(dtype_a: Any, dtype_b: Any, supported_type: Any = None) -> None:
     """Checks that two dtypes are equal, and among those given."""
-    _check_equal("elemwise_dtype_check", str(dtype_a).lower(), str(dtype_b).lower())
+    _check_equal(str(dtype_a).lower(), str(dtype_b).lower())
     if supported_type is not None:
         ops_dtype_check(dtype_a, supported_type)
 
 
-def _check_equal(name: str, left: Any, right: Any) -> None:
+def _check_equal(left: Any, right: Any) -> None:
     if left != right:
-        raise value_error(
-            f"akg.utils.{name}",
+        raise wrong_value(
             f"expected the same of both; got {left} and {right}",
             "Call the kernel with inputs that agree.",
         )
@@ -76,8 +74,7 @@ def ops_dtype_check(dtype: Any, args: Any) -> None:
     known = set(_flat(args))
     for each in dtype if isinstance(dtype, (list, tuple)) else (dtype,):
         if str(each).lower() not in known:
-            raise type_error(
-                "akg.utils.ops_dtype_check",
+            raise wrong_type(
                 f"expected one of {', '.join(sorted(known))}; got {each}",
                 "Cast the input, or widen the check.",
             )
@@ -94,8 +91,7 @@ def auto_broadcast_check(shape_a: Any, shape_b: Any) -> None:
     left, right = get_shape(shape_a), get_shape(shape_b)
     for x, y in zip(reversed(left), reversed(right), strict=False):
         if x != y and 1 not in (x, y):
-            raise value_error(
-                "akg.utils.auto_broadcast_check",
+            raise wrong_value(
                 f"the shapes {left} and {right} cannot be broadcast together",
                 "Aligned at their last dimensions, extents must be equal or 1.",
             )
@@ -107,8 +103,7 @@ def reduce_axis_check(reduce_shape: Any, reduce_axis: Any) -> None:
     axes: Sequence[Any] = reduce_axis if isinstance(reduce_axis, (list, tuple)) else (reduce_axis,)
     for axis in axes:
         if axis is not None and not -ndim <= axis < ndim:
-            raise value_error(
-                "akg.utils.reduce_axis_check",
+            raise wrong_value(
                 f"expected axes in [{-ndim}, {ndim}); got {axis}",
                 f"The tensor has {ndim} dimensions.",
             )
@@ -121,8 +116,7 @@ def broadcast_check(ori_shape: Any, dst_shape: Any) -> None:
     if len(given) > len(wanted) or any(
         x not in (1, y) for x, y in zip(aligned, wanted, strict=True)
     ):
-        raise value_error(
-            "akg.utils.broadcast_check",
+        raise wrong_value(
             f"the shape {given} cannot be broadcast to {wanted}",
             "Aligned at their last dimensions, extents must be equal, or the first's 1.",
         )
@@ -154,8 +148,7 @@ def is_valid_reduce_axis(tensor: Any, reduce_axis: Any) -> bool:
 def check_equal(arg_name1: str, arg_name2: str, arg1: Any, arg2: Any) -> None:
     """Checks that two values are equal."""
     if arg1 != arg2:
-        raise value_error(
-            "akg.utils.check_equal",
+        raise wrong_value(
             f"expected {arg_name1} to be equal to {arg_name2}; got {arg1} and {arg2}",
             "Call the kernel with inputs that agree.",
         )
@@ -164,8 +157,7 @@ def check_equal(arg_name1: str, arg_name2: str, arg1: Any, arg2: Any) -> None:
 def check_greater(arg_name1: str, arg_name2: str, arg1: Any, arg2: Any) -> None:
     """Checks that the first value is greater than the second."""
     if not arg1 > arg2:
-        raise value_error(
-            "akg.utils.check_greater",
+        raise wrong_value(
             f"expected {arg_name1} to be greater than {arg_name2}; got {arg1} and {arg2}",
             "Call the kernel with other values.",
         )
@@ -177,8 +169,7 @@ def check_value_on_integer(
     """Checks that a value is an int, at least `low` and less than `high`."""
     is_int = isinstance(arg_value, int) and not isinstance(arg_value, bool)
     if not is_int or (low and arg_value < low) or (high and arg_value >= high):
-        raise value_error(
-            "akg.utils.check_value_on_integer",
+        raise wrong_value(
             f"expected {arg_name} to be an int in [{low}, {high}); got {arg_value!r}",
             "Call the kernel with another value.",
         )
@@ -188,8 +179,7 @@ def check_int_list(array: Any, array_name: str) -> None:
     """Checks that all values of a list are ints."""
     for number in array:
         if not isinstance(number, int):
-            raise type_error(
-                "akg.utils.check_int_list",
+            raise wrong_type(
                 f"expected ints in {array_name}; got {number!r} ({type(number).__name__})",
                 "Pass ints.",
             )
@@ -199,8 +189,7 @@ def check_shape_length_equal(tensor_name: str, tensor_shape: Any, shape_length: 
     """Checks that a shape has as many dimensions as given, or one of several numbers of them."""
     lengths = shape_length if isinstance(shape_length, (list, tuple)) else (shape_length,)
     if len(tensor_shape) not in lengths:
-        raise value_error(
-            "akg.utils.check_shape_length_equal",
+        raise wrong_value(
             f"expected {tensor_name} to have {' or '.join(map(str, lengths))} dimensions; got "
             f"{len(tensor_shape)}",
             "Call the kernel with another shape.",
@@ -218,8 +207,7 @@ def get_backend(target_: str) -> str:
 def check_supported_target(target: str) -> None:
     """Checks that a target is one of AKG's."""
     if get_backend(target) == "UNKNOWN":
-        raise value_error(
-            "akg.utils.check_supported_target",
+        raise wrong_value(
             f"expected a target of {', '.join(_BACKENDS)}; got {target!r}",
             "Pass one of them; the op runs where its arrays are.",
         )

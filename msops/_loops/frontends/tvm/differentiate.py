@@ -24,12 +24,10 @@ from msops._loops.frontends.tvm.lower import identifier, lower
 from msops._loops.frontends.tvm.script import kernel_stage
 from msops._loops.frontends.tvm.tensor import Operation, PlaceholderOp, Tensor, as_tensors
 from msops._loops.frontends.tvm.topi import NAMES as TOPI
-from msops._loops.frontends.tvm.tracing import age, build_error, value_error
+from msops._loops.frontends.tvm.tracing import age, build_error, wrong_value
 from msops._loops.ir.nodes import Const, Kernel, Stmt, Store
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import loads_in
-
-_NAME = "akg.differentiate"
 
 Override = Mapping[Tensor, tuple[Sequence[Tensor], Callable[..., Sequence[Tensor]]]]
 
@@ -81,14 +79,13 @@ def differentiate(
         input is nothing that the output is made from.
     """
     if fdiff is not None:
-        raise value_error(
-            _NAME, "'fdiff' is not supported", "Pass override= with a function for each tensor."
+        raise wrong_value(
+            "'fdiff' is not supported", "Pass override= with a function for each tensor."
         )
     head = _identity(output) if head is None else head
     rank = head.ndim - output.ndim
     if rank < 0 or head.shape[rank:] != output.shape:
-        raise value_error(
-            _NAME,
+        raise wrong_value(
             f"expected a head of shape (..., {', '.join(map(str, output.shape))}); got "
             f"{tuple(map(int, head.shape))}",
             "Its last dimensions are those of the output.",
@@ -110,8 +107,7 @@ def differentiate(
             _add(adjoints, _gradients(op, known, adjoints, head.shape[:rank]))
     for tensor in wanted:
         if tensor not in adjoints:
-            raise value_error(
-                _NAME,
+            raise wrong_value(
                 f"the output is not made from {tensor}, by operations on floats",
                 "Differentiate for tensors that it depends on.",
             )

@@ -21,7 +21,7 @@ from msops._loops.frontends.tvm.tracing import (
     build_error,
     fresh_key,
     type_error,
-    value_error,
+    wrong_value,
 )
 from msops._loops.ir.nodes import Stmt
 
@@ -115,8 +115,7 @@ def _shapes(shape: Any) -> tuple[tuple[Shape, ...], bool]:
 def _dtypes(dtype: Any, inputs: Sequence[Tensor], count: int) -> tuple[str, ...]:
     if isinstance(dtype, (tuple, list)):
         if len(dtype) != count:
-            raise value_error(
-                "tvm.extern",
+            raise wrong_value(
                 f"expected {count} dtypes, one per shape; got {len(dtype)}",
                 "Pass one dtype for all results, or one for each.",
             )
@@ -124,8 +123,7 @@ def _dtypes(dtype: Any, inputs: Sequence[Tensor], count: int) -> tuple[str, ...]
     if dtype is None:
         found = {tensor.dtype for tensor in inputs}
         if len(found) != 1:
-            raise value_error(
-                "tvm.extern",
+            raise wrong_value(
                 "cannot infer the dtype of the result: the inputs have "
                 + (", ".join(sorted(found)) or "none"),
                 'Pass it: dtype="float32".',
@@ -148,8 +146,7 @@ def _buffers(
         )
     for buffer, (_, shape, dtype) in zip(buffers, wanted, strict=True):
         if (buffer.shape, buffer.dtype) != (shape, dtype):
-            raise value_error(
-                "tvm.extern",
+            raise wrong_value(
                 f"{buffer} does not describe its {role}, {dtype}{list(map(int, shape))}",
                 "Declare it with the shape and the dtype of the tensor.",
             )

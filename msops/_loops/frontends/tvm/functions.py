@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from msops._loops.frontends.tvm.tracing import value_error
+from msops._loops.frontends.tvm.tracing import wrong_value
 
 _functions: dict[str, Callable[..., Any]] = {}
 
@@ -27,8 +27,7 @@ def register_func(
     known = _functions.get(func_name)
     # A kernel is read for each shape it is called with, so it registers its function again.
     if known is not None and not override and known.__code__ is not f.__code__:
-        raise value_error(
-            "tvm.register_func",
+        raise wrong_value(
             f"there is a function {func_name!r} already",
             "Choose another name, or pass override=True.",
         )
@@ -44,8 +43,7 @@ def get_global_func(name: str, allow_missing: bool = False) -> Callable[..., Any
       allow_missing: whether None is returned if there is none.
     """
     if name not in _functions and not allow_missing:
-        raise value_error(
-            "tvm.get_global_func",
+        raise wrong_value(
             f"there is no function {name!r}; msops has none of TVM's own",
             "Register it with tvm.register_func, or call Python.",
         )

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from msops._loops.frontends.tvm.tracing import UnknownNameError, call_error
+from msops._loops.frontends.tvm.tensor import as_tensor
+from msops._loops.frontends.tvm.tracing import UnknownNameError, call_error, calling
 
 
 class KernelModule(types.ModuleType):
@@ -27,14 +30,38 @@ class KernelModule(types.ModuleType):
 def new_module(name: str, names: Mapping[str, Any]) -> KernelModule:
     """Returns a module of which unknown names are explained.
 
+    Errors of its functions call them by the name that they have in it. What a function declares as
+    a `Tensor` must be one.
+
     Args:
       name: its dotted name.
       names: what it holds; modules among these are its parts.
     """
     module = KernelModule(name)
+    functions = {
+        own: _called(f"{name}.{own}", value)
+        for own, value in names.items()
+        if isinstance(value, types.FunctionType)
+    }
     # A path is what makes `import name.part` look for parts.
-    module.__dict__.update(names, __path__=[])
+    module.__dict__.update({**names, **functions}, __path__=[])
     return module
+
+
+def _called(name: str, function: types.FunctionType) -> Callable[..., Any]:
+    parameters = list(inspect.signature(function).parameters)
+    kinds = function.__annotations__
+
+    @functools.wraps(function)
+    def call(*args: Any, **options: Any) -> Any:
+        with calling(name):
+            for parameter, value in (*zip(parameters, args, strict=False), *options.items()):
+                kind = kinds.get(parameter)
+                if kind == "Tensor" or (kind == "Tensor | None" and value is not None):
+                    as_tensor(value)
+            return function(*args, **options)
+
+    return call
 
 
 def functions_of(module: types.ModuleType) -> dict[str, Any]:

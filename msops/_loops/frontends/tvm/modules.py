@@ -112,6 +112,24 @@ TOPI = new_module(
 )
 """The module that kernels import as `topi`."""
 
+tensor.bind_operators(
+    {
+        "add": TOPI.add,
+        "sub": TOPI.subtract,
+        "mul": TOPI.multiply,
+        "truediv": TOPI.divide,
+        "floordiv": TOPI.floor_divide,
+        "mod": TOPI.floor_mod,
+        "lshift": TOPI.left_shift,
+        "rshift": TOPI.right_shift,
+        "and": TOPI.bitwise_and,
+        "or": TOPI.bitwise_or,
+        "xor": TOPI.bitwise_xor,
+    },
+    TOPI.negative,
+    TOPI.cast,
+)
+
 TVM = new_module(
     "tvm",
     {

@@ -18,7 +18,7 @@ from msops._loops.frontends.tvm.expr import (
     const,
 )
 from msops._loops.frontends.tvm.intrin import ArgExtreme, max_value, min_value
-from msops._loops.frontends.tvm.tracing import type_error, value_error
+from msops._loops.frontends.tvm.tracing import value_error, wrong_type
 from msops._loops.ir.operators import is_float
 
 
@@ -87,8 +87,7 @@ def reduce_axis(dom: Any, name: str = "rv") -> IterVar:
     try:
         begin, end = (bound.__index__() for bound in dom)
     except (AttributeError, TypeError, ValueError):
-        raise type_error(
-            "tvm.reduce_axis",
+        raise wrong_type(
             f"expected a pair of ints; got {dom!r}",
             "Pass (0, n).",
         ) from None

@@ -17,6 +17,7 @@ from msops._loops.frontends.tvm.tracing import (
     fresh_key,
     type_error,
     value_error,
+    wrong_type,
 )
 from msops._loops.ir.nodes import INDEX_DTYPE, Load, Location, Stmt
 
@@ -269,6 +270,16 @@ def placeholder(
         location=author_location(),
     )
     return op.output(0)
+
+
+def as_tensor(value: Any) -> Tensor:
+    """Returns an argument that must be a tensor."""
+    if isinstance(value, Tensor):
+        return value
+    raise wrong_type(
+        f"expected a tensor; got {type(value).__name__}",
+        "Pass an input of the kernel, or what tvm.compute or topi returned.",
+    )
 
 
 def as_tensors(name: str, value: Any) -> tuple[Tensor, ...]:

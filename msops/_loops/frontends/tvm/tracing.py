@@ -21,6 +21,7 @@ _PASSED = ("msops.", "contextlib")
 _BOUNDARY = f"{__package__}.specialise"
 
 _who: contextvars.ContextVar[str] = contextvars.ContextVar("who", default="")
+_called: contextvars.ContextVar[str] = contextvars.ContextVar("called", default="")
 _fresh = itertools.count()
 
 E = TypeVar("E", bound=MsopsError)
@@ -78,6 +79,26 @@ def call_error(
     who = current_op()
     lines = point(location or author_location())
     return kind.explained(f"{who}: {name}" if who else name, problem, remedy, lines)
+
+
+@contextlib.contextmanager
+def calling(name: str) -> Iterator[None]:
+    """Makes `wrong_value` and `wrong_type` name the function that the author calls."""
+    token = _called.set(name)
+    try:
+        yield
+    finally:
+        _called.reset(token)
+
+
+def wrong_value(problem: str, remedy: str) -> ArgumentValueError:
+    """Returns the error for an argument of the function that `calling` names."""
+    return value_error(_called.get(), problem, remedy)
+
+
+def wrong_type(problem: str, remedy: str) -> ArgumentTypeError:
+    """Returns the error for an argument of a wrong type; see `wrong_value`."""
+    return type_error(_called.get(), problem, remedy)
 
 
 value_error = functools.partial(call_error, ArgumentValueError)

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 from msops._loops.frontends.tvm.kernel_module import functions_of
-from msops._loops.frontends.tvm.tensor import bind_operators
 from msops._loops.frontends.tvm.topi import (
     creation,
     elementwise,
@@ -43,19 +42,3 @@ NAMES: dict[str, Callable[..., Any]] = {
     "tensordot": products.tensordot,
 }
 """The contents of `topi`."""
-
-_OPERATORS = {
-    "add": NAMES["add"],
-    "sub": NAMES["subtract"],
-    "mul": NAMES["multiply"],
-    "truediv": NAMES["divide"],
-    "floordiv": NAMES["floor_divide"],
-    "mod": NAMES["floor_mod"],
-    "lshift": NAMES["left_shift"],
-    "rshift": NAMES["right_shift"],
-    "and": NAMES["bitwise_and"],
-    "or": NAMES["bitwise_or"],
-    "xor": NAMES["bitwise_xor"],
-}
-
-bind_operators(_OPERATORS, NAMES["negative"], elementwise.cast)

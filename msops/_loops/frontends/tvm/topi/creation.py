@@ -9,9 +9,8 @@ from msops._loops.frontends.tvm.arithmetic import binary, select
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr, cast, const
-from msops._loops.frontends.tvm.tensor import as_shape
-from msops._loops.frontends.tvm.topi.shapes import as_tensor
-from msops._loops.frontends.tvm.tracing import type_error, value_error
+from msops._loops.frontends.tvm.tensor import Tensor, as_shape
+from msops._loops.frontends.tvm.tracing import wrong_type, wrong_value
 
 
 def full(shape: Any, dtype: Any, fill_value: Any) -> Any:
@@ -20,18 +19,17 @@ def full(shape: Any, dtype: Any, fill_value: Any) -> Any:
     return compute(as_shape("topi.full", shape), lambda *_: value, name="T_full")
 
 
-def full_like(x: Any, fill_value: Any) -> Any:
+def full_like(x: Tensor, fill_value: Any) -> Any:
     """Returns a tensor of the shape and dtype of another with one value everywhere."""
-    tensor = as_tensor("topi.full_like", x)
-    return full(tensor.shape, tensor.dtype, fill_value)
+    return full(x.shape, x.dtype, fill_value)
 
 
-def zeros_like(x: Any) -> Any:
+def zeros_like(x: Tensor) -> Any:
     """Returns a tensor of zeros of the shape and dtype of another."""
     return full_like(x, 0)
 
 
-def ones_like(x: Any) -> Any:
+def ones_like(x: Tensor) -> Any:
     """Returns a tensor of ones of the shape and dtype of another."""
     return full_like(x, 1)
 
@@ -43,8 +41,7 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = "float32") 
         low, high, by = (getattr(bound, "value", bound) for bound in (first, last, step))
         count = max(0, math.ceil((high - low) / by))
     except (TypeError, ZeroDivisionError):
-        raise type_error(
-            "topi.arange",
+        raise wrong_type(
             f"expected numbers and a step other than 0; got {first!r}, {last!r}, {step!r}",
             "The length must be known when the kernel is compiled.",
         ) from None
@@ -56,12 +53,11 @@ def arange(start: Any, stop: Any = None, step: Any = 1, dtype: Any = "float32") 
     return compute((count,), element, name="T_arange")
 
 
-def shape(array: Any, dtype: Any = "int32") -> Any:
+def shape(array: Tensor, dtype: Any = "int32") -> Any:
     """Returns the shape of a tensor as a tensor."""
-    extents = as_tensor("topi.shape", array).shape
+    extents = array.shape
     if not extents:
-        raise value_error(
-            "topi.shape",
+        raise wrong_value(
             "a tensor without dimensions has an empty shape",
             "Use x.shape, which is known when the kernel is compiled.",
         )
@@ -75,7 +71,7 @@ def shape(array: Any, dtype: Any = "int32") -> Any:
     return compute((len(extents),), element, name="T_shape")
 
 
-def ndarray_size(array: Any, dtype: Any = "int32") -> Any:
+def ndarray_size(array: Tensor, dtype: Any = "int32") -> Any:
     """Returns the number of elements of a tensor as a tensor of shape (1,)."""
-    size = math.prod(map(int, as_tensor("topi.ndarray_size", array).shape))
+    size = math.prod(map(int, array.shape))
     return full((1,), dtype, size)

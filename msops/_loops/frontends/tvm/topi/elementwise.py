@@ -11,14 +11,13 @@ from msops._loops.frontends.tvm.arithmetic import as_condition, binary
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr
-from msops._loops.frontends.tvm.tensor import Tensor, as_shape, as_tensors
+from msops._loops.frontends.tvm.tensor import Tensor, as_shape, as_tensor, as_tensors
 from msops._loops.frontends.tvm.topi.shapes import (
-    as_tensor,
     broadcast_element,
     broadcast_shapes,
     elementwise,
 )
-from msops._loops.frontends.tvm.tracing import value_error
+from msops._loops.frontends.tvm.tracing import wrong_value
 
 _SCALAR_UNARY: dict[str, Callable[[Any], ScalarExpr]] = {
     **intrin.UNARY,
@@ -143,7 +142,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
       y: a tensor or a number.
     """
     if isinstance(condition, Tensor) and isinstance(x, Tensor) and condition.ndim == 1 < x.ndim:
-        return _where_rows(condition, x, as_tensor("topi.where", y))
+        return _where_rows(condition, x, as_tensor(y))
     return elementwise("where", _chosen, condition, x, y)
 
 
@@ -154,8 +153,7 @@ def _chosen(condition: Any, x: Any, y: Any) -> Any:
 
 def _where_rows(condition: Tensor, x: Tensor, y: Tensor) -> Any:
     if condition.shape[0] != x.shape[0] or x.shape != y.shape:
-        raise value_error(
-            "topi.where",
+        raise wrong_value(
             f"a condition of {condition.shape[0]} elements does not fit tensors of shapes "
             f"{tuple(map(int, x.shape))} and {tuple(map(int, y.shape))}",
             "A condition of one dimension has one element for each first index of both.",
@@ -167,16 +165,12 @@ def _where_rows(condition: Tensor, x: Tensor, y: Tensor) -> Any:
     )
 
 
-def broadcast_to(data: Any, shape: Any) -> Any:
+def broadcast_to(data: Tensor, shape: Any) -> Any:
     """Returns a tensor repeated along new dimensions and those of extent 1."""
-    tensor = as_tensor("topi.broadcast_to", data)
     wanted = as_shape("topi.broadcast_to", shape)
-    if broadcast_shapes("topi.broadcast_to", tensor.shape, wanted) != wanted:
-        raise value_error(
-            "topi.broadcast_to",
-            f"the shape {tuple(map(int, tensor.shape))} cannot become {tuple(map(int, wanted))}",
+    if broadcast_shapes(data.shape, wanted) != wanted:
+        raise wrong_value(
+            f"the shape {tuple(map(int, data.shape))} cannot become {tuple(map(int, wanted))}",
             "Broadcasting repeats extents of 1 and adds dimensions in front.",
         )
-    return compute(
-        wanted, lambda *indices: broadcast_element(tensor, indices), name="T_broadcast_to"
-    )
+    return compute(wanted, lambda *indices: broadcast_element(data, indices), name="T_broadcast_to")

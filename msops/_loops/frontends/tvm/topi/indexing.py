@@ -10,15 +10,15 @@ from msops._loops.frontends.tvm.arithmetic import binary, select
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import ScalarExpr, cast
-from msops._loops.frontends.tvm.tensor import unravelled
-from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
-from msops._loops.frontends.tvm.tracing import value_error
+from msops._loops.frontends.tvm.tensor import Tensor, unravelled
+from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int
+from msops._loops.frontends.tvm.tracing import wrong_value
 from msops._loops.ir.operators import INTEGERS
 
 _MODES = ("clip", "wrap", "fast")
 
 
-def take(a: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Any:
+def take(a: Tensor, indices: Tensor, axis: Any = None, mode: str = "clip") -> Any:
     """Returns elements along an axis, or of the flattened tensor, at given indices.
 
     Args:
@@ -28,28 +28,26 @@ def take(a: Any, indices: Any, axis: Any = None, mode: str = "clip") -> Any:
       mode: out of range, "clip" takes the nearest, "wrap" counts on from the other end; "fast"
         promises that there are none.
     """
-    data, positions = as_tensor("topi.take", a), as_tensor("topi.take", indices)
     if mode not in _MODES:
-        raise value_error(
-            "topi.take",
+        raise wrong_value(
             f"expected a mode among {', '.join(_MODES)}; got {mode!r}",
             'Leave it out for "clip".',
         )
     if axis is None:
-        size = math.prod(data.shape)
+        size = math.prod(a.shape)
         return compute(
-            positions.shape,
-            lambda *at: data(*unravelled(_bounded(positions(*at), size, mode), data.shape)),
+            indices.shape,
+            lambda *at: a(*unravelled(_bounded(indices(*at), size, mode), a.shape)),
             name="T_take",
         )
-    axis = as_axis("topi.take", axis, data.ndim)
-    extent = int(data.shape[axis])
-    end = axis + positions.ndim
+    axis = as_axis(axis, a.ndim)
+    extent = int(a.shape[axis])
+    end = axis + indices.ndim
 
     def element(*at: ScalarExpr) -> ScalarExpr:
-        return data(*at[:axis], _bounded(positions(*at[axis:end]), extent, mode), *at[end:])
+        return a(*at[:axis], _bounded(indices(*at[axis:end]), extent, mode), *at[end:])
 
-    shape = (*data.shape[:axis], *positions.shape, *data.shape[axis + 1 :])
+    shape = (*a.shape[:axis], *indices.shape, *a.shape[axis + 1 :])
     return compute(shape, element, name="T_take")
 
 
@@ -64,7 +62,7 @@ def _as_index(index: ScalarExpr) -> ScalarExpr:
     return index if index.dtype in INTEGERS else cast(index, "int32")
 
 
-def gather_nd(a: Any, indices: Any) -> Any:
+def gather_nd(a: Tensor, indices: Tensor) -> Any:
     """Returns elements or slices at index tuples.
 
     Args:
@@ -72,25 +70,25 @@ def gather_nd(a: Any, indices: Any) -> Any:
       indices: shape (m, ...): the first m indices of each; the result has shape
         ``indices.shape[1:] + a.shape[m:]``.
     """
-    data, positions = as_tensor("topi.gather_nd", a), as_tensor("topi.gather_nd", indices)
-    count = int(positions.shape[0]) if positions.ndim else 0
-    if positions.ndim < 2 or count > data.ndim:
-        raise value_error(
-            "topi.gather_nd",
-            f"expected indices of shape (m, ...) with m <= {data.ndim} and at least 2 dimensions; "
-            f"got {tuple(map(int, positions.shape))}",
+    count = int(indices.shape[0]) if indices.ndim else 0
+    if indices.ndim < 2 or count > a.ndim:
+        raise wrong_value(
+            f"expected indices of shape (m, ...) with m <= {a.ndim} and at least 2 dimensions; "
+            f"got {tuple(map(int, indices.shape))}",
             "The first dimension of the indices counts the axes they index.",
         )
-    rank = positions.ndim - 1
+    rank = indices.ndim - 1
 
     def element(*at: ScalarExpr) -> ScalarExpr:
-        chosen = (_as_index(positions(position, *at[:rank])) for position in range(count))
-        return data(*chosen, *at[rank:])
+        chosen = (_as_index(indices(position, *at[:rank])) for position in range(count))
+        return a(*chosen, *at[rank:])
 
-    return compute((*positions.shape[1:], *data.shape[count:]), element, name="T_gather_nd")
+    return compute((*indices.shape[1:], *a.shape[count:]), element, name="T_gather_nd")
 
 
-def one_hot(indices: Any, on_value: Any, off_value: Any, depth: Any, axis: Any, dtype: Any) -> Any:
+def one_hot(
+    indices: Tensor, on_value: Any, off_value: Any, depth: Any, axis: Any, dtype: Any
+) -> Any:
     """Returns a tensor that has `on_value` where the new axis counts the index, else `off_value`.
 
     Args:
@@ -101,24 +99,23 @@ def one_hot(indices: Any, on_value: Any, off_value: Any, depth: Any, axis: Any, 
       axis: where the new axis is in the result; -1 is last.
       dtype: dtype of the result.
     """
-    positions = as_tensor("topi.one_hot", indices)
-    position = as_axis("topi.one_hot", axis, positions.ndim + 1)
+    position = as_axis(axis, indices.ndim + 1)
     name = as_dtype(dtype)
     values = [expr.cast(value, name) for value in (on_value, off_value)]
 
     def element(*at: ScalarExpr) -> ScalarExpr:
         own = (*at[:position], *at[position + 1 :])
-        return select(binary("eq", at[position], positions(*own)), *values)
+        return select(binary("eq", at[position], indices(*own)), *values)
 
     shape = [
-        *positions.shape[:position],
-        as_int("topi.one_hot", depth),
-        *positions.shape[position:],
+        *indices.shape[:position],
+        as_int(depth),
+        *indices.shape[position:],
     ]
     return compute(shape, element, name="T_one_hot")
 
 
-def sequence_mask(data: Any, valid_length: Any, mask_value: Any = 0, axis: Any = 0) -> Any:
+def sequence_mask(data: Tensor, valid_length: Tensor, mask_value: Any = 0, axis: Any = 0) -> Any:
     """Returns a batch of sequences with everything past the length of each replaced.
 
     Args:
@@ -127,21 +124,18 @@ def sequence_mask(data: Any, valid_length: Any, mask_value: Any = 0, axis: Any =
       mask_value: a number.
       axis: 0 or 1.
     """
-    tensor = as_tensor("topi.sequence_mask", data)
-    lengths = as_tensor("topi.sequence_mask", valid_length)
-    position = as_int("topi.sequence_mask", axis)
-    if position not in (0, 1) or tensor.ndim < 2 or lengths.ndim != 1:
-        raise value_error(
-            "topi.sequence_mask",
+    position = as_int(axis)
+    if position not in (0, 1) or data.ndim < 2 or valid_length.ndim != 1:
+        raise wrong_value(
             f"expected axis 0 or 1, data of 2 or more dimensions and lengths of one; got axis "
-            f"{position}, {tensor.ndim} and {lengths.ndim}",
+            f"{position}, {data.ndim} and {valid_length.ndim}",
             "Sequences run along one of the first two axes, the batch along the other.",
         )
-    filler = expr.cast(mask_value, tensor.dtype)
+    filler = expr.cast(mask_value, data.dtype)
     return compute(
-        tensor.shape,
+        data.shape,
         lambda *at: select(
-            binary("ge", at[position], lengths(at[1 - position])), filler, tensor(*at)
+            binary("ge", at[position], valid_length(at[1 - position])), filler, data(*at)
         ),
         name="T_sequence_mask",
     )

@@ -14,9 +14,9 @@ from msops._loops.frontends.tvm.reduce import lowest, max_of, reduce_axis, sum_o
 from msops._loops.frontends.tvm.tensor import Extent, Tensor
 from msops._loops.frontends.tvm.topi.elementwise import BINARY, UNARY
 from msops._loops.frontends.tvm.topi.reduction import max_over, sum_over
-from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor, elementwise
+from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, elementwise
 from msops._loops.frontends.tvm.topi.transform import reshape
-from msops._loops.frontends.tvm.tracing import value_error
+from msops._loops.frontends.tvm.tracing import wrong_value
 
 
 def relu(x: Any) -> Any:
@@ -38,7 +38,7 @@ def _zero(value: Any) -> ScalarExpr:
     return const(0, as_expr(value).dtype)
 
 
-def prelu(x: Any, slope: Any, axis: Any = 1) -> Any:
+def prelu(x: Tensor, slope: Tensor, axis: Any = 1) -> Any:
     """Returns each positive element, and its channel's slope times each other one.
 
     Args:
@@ -46,23 +46,21 @@ def prelu(x: Any, slope: Any, axis: Any = 1) -> Any:
       slope: shape (channels,).
       axis: the axis of channels.
     """
-    data, slopes = as_tensor("topi.nn.prelu", x), as_tensor("topi.nn.prelu", slope)
-    position = _channel_axis("prelu", data, slopes, axis)
+    position = _channel_axis(x, slope, axis)
 
     def element(*at: ScalarExpr) -> ScalarExpr:
-        value = data(*at)
-        scaled = binary("mul", value, slopes(at[position]))
+        value = x(*at)
+        scaled = binary("mul", value, slope(at[position]))
         return select(binary("gt", value, _zero(value)), value, scaled)
 
-    return compute(data.shape, element, name="T_prelu")
+    return compute(x.shape, element, name="T_prelu")
 
 
-def _channel_axis(name: str, data: Tensor, of_channels: Tensor, axis: Any) -> int:
-    position = as_axis(f"topi.nn.{name}", axis, data.ndim)
+def _channel_axis(data: Tensor, of_channels: Tensor, axis: Any) -> int:
+    position = as_axis(axis, data.ndim)
     if of_channels.shape == (data.shape[position],):
         return position
-    raise value_error(
-        f"topi.nn.{name}",
+    raise wrong_value(
         f"expected shape ({data.shape[position]},), one number per channel; got "
         f"{tuple(map(int, of_channels.shape))}",
         f"Axis {position} holds the channels.",
@@ -70,15 +68,16 @@ def _channel_axis(name: str, data: Tensor, of_channels: Tensor, axis: Any) -> in
 
 
 def _scale_shift(name: str, axis: int) -> Callable[[Any, Any, Any], Any]:
-    def apply(Input: Any, Scale: Any, Shift: Any) -> Any:
-        data, scale, shift = (as_tensor(f"topi.nn.{name}", x) for x in (Input, Scale, Shift))
-        position = _channel_axis(name, data, scale, axis)
-        _channel_axis(name, data, shift, axis)
+    def apply(Input: Tensor, Scale: Tensor, Shift: Tensor) -> Any:
+        position = _channel_axis(Input, Scale, axis)
+        _channel_axis(Input, Shift, axis)
 
         def element(*at: ScalarExpr) -> ScalarExpr:
-            return binary("add", binary("mul", data(*at), scale(at[position])), shift(at[position]))
+            return binary(
+                "add", binary("mul", Input(*at), Scale(at[position])), Shift(at[position])
+            )
 
-        return compute(data.shape, element, name="ScaleShift")
+        return compute(Input.shape, element, name="ScaleShift")
 
     apply.__name__ = name
     apply.__doc__ = "Returns each element times its channel's scale, plus its channel's shift."
@@ -89,32 +88,29 @@ scale_shift_nchw = _scale_shift("scale_shift_nchw", 1)
 scale_shift_nhwc = _scale_shift("scale_shift_nhwc", 3)
 
 
-def softmax(x: Any, axis: Any = -1) -> Any:
+def softmax(x: Tensor, axis: Any = -1) -> Any:
     """Returns the softmax along an axis."""
-    data = as_tensor("topi.nn.softmax", x)
-    exps = UNARY["exp"](BINARY["subtract"](data, max_over(data, axis, keepdims=True)))
+    exps = UNARY["exp"](BINARY["subtract"](x, max_over(x, axis, keepdims=True)))
     return BINARY["divide"](exps, sum_over(exps, axis, keepdims=True))
 
 
-def log_softmax(x: Any, axis: Any = -1) -> Any:
+def log_softmax(x: Tensor, axis: Any = -1) -> Any:
     """Returns the logarithm of the softmax along an axis."""
-    data = as_tensor("topi.nn.log_softmax", x)
-    shifted = BINARY["subtract"](data, max_over(data, axis, keepdims=True))
+    shifted = BINARY["subtract"](x, max_over(x, axis, keepdims=True))
     total = sum_over(UNARY["exp"](shifted), axis, keepdims=True)
     return BINARY["subtract"](shifted, UNARY["log"](total))
 
 
-def l2_normalize(data: Any, eps: Any, axis: Any = None) -> Any:
+def l2_normalize(data: Tensor, eps: Any, axis: Any = None) -> Any:
     """Returns a tensor divided by its norm over axes, of which the square is at least `eps`."""
-    tensor = as_tensor("topi.nn.l2_normalize", data)
-    squares = sum_over(BINARY["multiply"](tensor, tensor), axis, keepdims=True)
-    bound = const(eps, tensor.dtype)
+    squares = sum_over(BINARY["multiply"](data, data), axis, keepdims=True)
+    bound = const(eps, data.dtype)
     norm = elementwise("l2_norm", lambda s: unary("sqrt", maximum(s, bound)), squares)
-    return BINARY["divide"](tensor, norm)
+    return BINARY["divide"](data, norm)
 
 
 def lrn(
-    data: Any,
+    data: Tensor,
     size: Any,
     axis: Any = 1,
     alpha: Any = 0.0001,
@@ -126,40 +122,37 @@ def lrn(
     ``x / (bias + alpha / size * sum of squares over size neighbours) ** beta``; neighbours outside
     count as 0.
     """
-    tensor = as_tensor("topi.nn.lrn", data)
-    position = as_axis("topi.nn.lrn", axis, tensor.ndim)
-    count = as_int("topi.nn.lrn", size)
-    extent = int(tensor.shape[position])
+    position = as_axis(axis, data.ndim)
+    count = as_int(size)
+    extent = int(data.shape[position])
     k = reduce_axis((0, count), "k")
 
     def squares(*at: ScalarExpr) -> Any:
         near = binary("sub", binary("add", at[position], k), count // 2)
-        value = tensor(*at[:position], near, *at[position + 1 :])
+        value = data(*at[:position], near, *at[position + 1 :])
         is_inside = all_of(binary("ge", near, 0), binary("lt", near, extent))
         return sum_of(binary("mul", value, value), axis=k, where=is_inside)
 
-    total = compute(tensor.shape, squares, name="T_lrn_sum")
+    total = compute(data.shape, squares, name="T_lrn_sum")
 
     def element(*at: ScalarExpr) -> ScalarExpr:
-        scale = const(float(alpha) / count, tensor.dtype)
-        base = binary("add", const(bias, tensor.dtype), binary("mul", scale, total(*at)))
-        return binary("div", tensor(*at), binary("pow", base, const(beta, tensor.dtype)))
+        scale = const(float(alpha) / count, data.dtype)
+        base = binary("add", const(bias, data.dtype), binary("mul", scale, total(*at)))
+        return binary("div", data(*at), binary("pow", base, const(beta, data.dtype)))
 
-    return compute(tensor.shape, element, name="T_lrn")
+    return compute(data.shape, element, name="T_lrn")
 
 
-def flatten(data: Any) -> Any:
+def flatten(data: Tensor) -> Any:
     """Returns a tensor with all dimensions but the first joined."""
-    tensor = as_tensor("topi.nn.flatten", data)
-    return reshape(tensor, (tensor.shape[0], math.prod(tensor.shape[1:])))
+    return reshape(data, (data.shape[0], math.prod(data.shape[1:])))
 
 
-def _widths(name: str, data: Tensor, before: Any, after: Any) -> list[tuple[int, int]]:
-    low = [as_int(f"topi.nn.{name}", width) for width in before]
-    high = low if after is None else [as_int(f"topi.nn.{name}", width) for width in after]
+def _widths(data: Tensor, before: Any, after: Any) -> list[tuple[int, int]]:
+    low = [as_int(width) for width in before]
+    high = low if after is None else [as_int(width) for width in after]
     if len(low) != data.ndim or len(high) != data.ndim or min((*low, *high), default=0) < 0:
-        raise value_error(
-            f"topi.nn.{name}",
+        raise wrong_value(
             f"expected {data.ndim} widths before and after, none negative; got {low} and {high}",
             "Give one width per dimension; 0 adds nothing.",
         )
@@ -171,7 +164,7 @@ def _padded_shape(data: Tensor, widths: Sequence[tuple[int, int]]) -> list[int]:
 
 
 def pad(
-    data: Any,
+    data: Tensor,
     pad_before: Any,
     pad_after: Any = None,
     pad_value: Any = 0.0,
@@ -186,24 +179,23 @@ def pad(
       pad_value: the value.
       name: name in the loop IR.
     """
-    tensor = as_tensor("topi.nn.pad", data)
-    widths = _widths("pad", tensor, pad_before, pad_after)
-    border = cast(pad_value, tensor.dtype)
+    widths = _widths(data, pad_before, pad_after)
+    border = cast(pad_value, data.dtype)
 
     def element(*at: ScalarExpr) -> ScalarExpr:
         inner, conditions = [], []
-        for index, extent, (low, high) in zip(at, tensor.shape, widths, strict=True):
+        for index, extent, (low, high) in zip(at, data.shape, widths, strict=True):
             inner.append(binary("sub", index, low) if low else index)
             conditions += [binary("ge", index, low)] if low else []
             conditions += [binary("lt", index, low + int(extent))] if high else []
-        value = tensor(*inner)
+        value = data(*inner)
         return select(all_of(*conditions), value, border) if conditions else value
 
-    return compute(_padded_shape(tensor, widths), element, name=name)
+    return compute(_padded_shape(data, widths), element, name=name)
 
 
 def mirror_pad(
-    data: Any,
+    data: Tensor,
     pad_before: Any,
     pad_after: Any = None,
     mode: str = "SYMMETRIC",
@@ -218,11 +210,9 @@ def mirror_pad(
       mode: "SYMMETRIC" repeats the outermost elements, "REFLECT" does not.
       name: name in the loop IR.
     """
-    tensor = as_tensor("topi.nn.mirror_pad", data)
-    widths = _widths("mirror_pad", tensor, pad_before, pad_after)
+    widths = _widths(data, pad_before, pad_after)
     if mode not in ("SYMMETRIC", "REFLECT"):
-        raise value_error(
-            "topi.nn.mirror_pad",
+        raise wrong_value(
             f'expected mode "SYMMETRIC" or "REFLECT"; got {mode!r}',
             "Use one of the two.",
         )
@@ -239,17 +229,17 @@ def mirror_pad(
         return position
 
     def element(*at: ScalarExpr) -> ScalarExpr:
-        return tensor(
+        return data(
             *(
                 source(index, int(extent), low, high)
-                for index, extent, (low, high) in zip(at, tensor.shape, widths, strict=True)
+                for index, extent, (low, high) in zip(at, data.shape, widths, strict=True)
             )
         )
 
-    return compute(_padded_shape(tensor, widths), element, name=name)
+    return compute(_padded_shape(data, widths), element, name=name)
 
 
-def dilate(data: Any, strides: Any, name: str = "DilatedInput") -> Any:
+def dilate(data: Tensor, strides: Any, name: str = "DilatedInput") -> Any:
     """Returns a tensor with zeros between its elements.
 
     Args:
@@ -257,12 +247,10 @@ def dilate(data: Any, strides: Any, name: str = "DilatedInput") -> Any:
       strides: per dimension, the distance of neighbours in the result.
       name: name in the loop IR.
     """
-    tensor = as_tensor("topi.nn.dilate", data)
-    steps = [as_int("topi.nn.dilate", step) for step in strides]
-    if len(steps) != tensor.ndim or min(steps, default=1) < 1:
-        raise value_error(
-            "topi.nn.dilate",
-            f"expected {tensor.ndim} positive strides; got {steps}",
+    steps = [as_int(step) for step in strides]
+    if len(steps) != data.ndim or min(steps, default=1) < 1:
+        raise wrong_value(
+            f"expected {data.ndim} positive strides; got {steps}",
             "Give one stride per dimension; 1 leaves it as it is.",
         )
 
@@ -276,15 +264,15 @@ def dilate(data: Any, strides: Any, name: str = "DilatedInput") -> Any:
             for i, step in zip(at, steps, strict=True)
             if step > 1
         ]
-        value = tensor(*positions)
+        value = data(*positions)
         return select(all_of(*conditions), value, _zero(value)) if conditions else value
 
-    shape = [Extent((n - 1) * step + 1) for n, step in zip(tensor.shape, steps, strict=True)]
+    shape = [Extent((n - 1) * step + 1) for n, step in zip(data.shape, steps, strict=True)]
     return compute(shape, element, name=name)
 
 
 def pool(
-    data: Any,
+    data: Tensor,
     kernel: Any,
     stride: Any,
     padding: Any,
@@ -305,29 +293,26 @@ def pool(
       layout: a letter per dimension; "H" and "W" are pooled over.
       count_include_pad: whether the mean counts the border.
     """
-    name = "topi.nn.pool"
-    tensor = as_tensor(name, data)
     axes = [layout.find("H"), layout.find("W")]
-    if pool_type not in ("max", "avg") or min(axes) < 0 or max(axes) >= tensor.ndim:
-        raise value_error(
-            name,
+    if pool_type not in ("max", "avg") or min(axes) < 0 or max(axes) >= data.ndim:
+        raise wrong_value(
             f"expected pool_type 'max' or 'avg' and a layout with H and W; got {pool_type!r}, "
             f"{layout!r}",
             "Write topi.nn.pool(data, (2, 2), (2, 2), (0, 0, 0, 0), 'max').",
         )
     sizes, steps = [int(size) for size in kernel], [int(step) for step in stride]
     borders = [int(width) for width in padding]
-    before, after = [0] * tensor.ndim, [0] * tensor.ndim
-    shape = [int(extent) for extent in tensor.shape]
+    before, after = [0] * data.ndim, [0] * data.ndim
+    shape = [int(extent) for extent in data.shape]
     for n, axis in enumerate(axes):
         before[axis], after[axis] = borders[n], borders[n + 2]
         after[axis] += steps[n] - 1 if ceil_mode else 0
         room = shape[axis] + before[axis] + after[axis] - sizes[n]
         shape[axis] = room // steps[n] + 1
     is_max = pool_type == "max"
-    start = lowest(tensor.dtype) if is_max else const(0, tensor.dtype)
+    start = lowest(data.dtype) if is_max else const(0, data.dtype)
     window = [reduce_axis((0, size), f"k{size}") for size in sizes]
-    padded = pad(tensor, before, after, start, "pool_padded") if any(before + after) else tensor
+    padded = pad(data, before, after, start, "pool_padded") if any(before + after) else data
 
     def reduced(*at: ScalarExpr) -> Any:
         where = list(at)
@@ -344,11 +329,11 @@ def pool(
         if count_include_pad:
             return const(sizes[n])
         first = binary("sub", binary("mul", index, steps[n]), borders[n])
-        last = binary("min", binary("add", first, sizes[n]), int(tensor.shape[axes[n]]))
+        last = binary("min", binary("add", first, sizes[n]), int(data.shape[axes[n]]))
         return binary("sub", last, binary("max", first, 0))
 
     def mean(*at: ScalarExpr) -> ScalarExpr:
         count = binary("mul", *(counted(n, at[axis]) for n, axis in enumerate(axes)))
-        return true_divide(pooled(*at), cast(binary("max", count, 1), tensor.dtype))
+        return true_divide(pooled(*at), cast(binary("max", count, 1), data.dtype))
 
     return compute(shape, mean, name="pool_mean")

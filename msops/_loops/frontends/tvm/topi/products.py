@@ -12,11 +12,11 @@ from msops._loops.frontends.tvm.expr import ScalarExpr, cast
 from msops._loops.frontends.tvm.reduce import reduce_axis, sum_of
 from msops._loops.frontends.tvm.tensor import Extent, Tensor
 from msops._loops.frontends.tvm.topi.elementwise import BINARY
-from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
-from msops._loops.frontends.tvm.tracing import value_error
+from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int
+from msops._loops.frontends.tvm.tracing import wrong_value
 
 
-def tensordot(a: Any, b: Any, axes: Any) -> Any:
+def tensordot(a: Tensor, b: Tensor, axes: Any) -> Any:
     """Returns the sum of products over axes of both.
 
     Args:
@@ -28,16 +28,15 @@ def tensordot(a: Any, b: Any, axes: Any) -> Any:
     return _contracted("tensordot", a, b, axes)
 
 
-def _contracted(name: str, a: Any, b: Any, axes: Any) -> Any:
-    x, y = as_tensor(f"topi.{name}", a), as_tensor(f"topi.{name}", b)
-    left, right = _axis_pairs(name, x, y, axes)
-    sums = [reduce_axis((0, x.shape[axis]), f"k{n}") for n, axis in enumerate(left)]
-    free = [extent for axis, extent in enumerate(x.shape) if axis not in left]
-    shape = [*free, *(extent for axis, extent in enumerate(y.shape) if axis not in right)]
+def _contracted(name: str, a: Tensor, b: Tensor, axes: Any) -> Any:
+    left, right = _axis_pairs(a, b, axes)
+    sums = [reduce_axis((0, a.shape[axis]), f"k{n}") for n, axis in enumerate(left)]
+    free = [extent for axis, extent in enumerate(a.shape) if axis not in left]
+    shape = [*free, *(extent for axis, extent in enumerate(b.shape) if axis not in right)]
 
     def element(*indices: ScalarExpr) -> Any:
         own, other = indices[: len(free)], indices[len(free) :]
-        product = binary("mul", x(*_placed(own, left, sums)), y(*_placed(other, right, sums)))
+        product = binary("mul", a(*_placed(own, left, sums)), b(*_placed(other, right, sums)))
         return sum_of(product, axis=sums)
 
     return compute(shape, element, name=f"T_{name}")
@@ -51,17 +50,16 @@ def _placed(
     return [at[axis] if axis in at else next(remaining) for axis in range(len(free) + len(bound))]
 
 
-def _axis_pairs(name: str, x: Tensor, y: Tensor, axes: Any) -> tuple[list[int], list[int]]:
+def _axis_pairs(x: Tensor, y: Tensor, axes: Any) -> tuple[list[int], list[int]]:
     if isinstance(axes, (tuple, list)):
         pair = [part if isinstance(part, (tuple, list)) else (part,) for part in axes]
-        left = [as_axis(f"topi.{name}", axis, x.ndim) for axis in pair[0]]
-        right = [as_axis(f"topi.{name}", axis, y.ndim) for axis in pair[1]]
+        left = [as_axis(axis, x.ndim) for axis in pair[0]]
+        right = [as_axis(axis, y.ndim) for axis in pair[1]]
     else:
-        count = as_int(f"topi.{name}", axes)
+        count = as_int(axes)
         left, right = list(range(x.ndim - count, x.ndim)), list(range(count))
     if [x.shape[a] for a in left] != [y.shape[a] for a in right] or min(left, default=0) < 0:
-        raise value_error(
-            f"topi.{name}",
+        raise wrong_value(
             f"axes {left} of shape {tuple(map(int, x.shape))} do not match axes {right} of shape "
             f"{tuple(map(int, y.shape))}",
             "Axes that are summed over have equal extents.",
@@ -69,20 +67,18 @@ def _axis_pairs(name: str, x: Tensor, y: Tensor, axes: Any) -> tuple[list[int], 
     return left, right
 
 
-def matmul(a: Any, b: Any, transp_a: Any = False, transp_b: Any = False) -> Any:
+def matmul(a: Tensor, b: Tensor, transp_a: Any = False, transp_b: Any = False) -> Any:
     """Returns the product of two matrices, each transposed first if asked."""
-    x, y = as_tensor("topi.matmul", a), as_tensor("topi.matmul", b)
-    for tensor in (x, y):
+    for tensor in (a, b):
         if tensor.ndim != 2:
-            raise value_error(
-                "topi.matmul",
+            raise wrong_value(
                 f"expected matrices; got shape {tuple(map(int, tensor.shape))}",
                 "Use topi.nn.batch_matmul for batches, topi.tensordot for others.",
             )
-    return _contracted("matmul", x, y, ((0,) if transp_a else (1,), (1,) if transp_b else (0,)))
+    return _contracted("matmul", a, b, ((0,) if transp_a else (1,), (1,) if transp_b else (0,)))
 
 
-def dense(data: Any, weight: Any, bias: Any = None, out_dtype: Any = None) -> Any:
+def dense(data: Tensor, weight: Tensor, bias: Tensor | None = None, out_dtype: Any = None) -> Any:
     """Returns ``data @ weight.T + bias``.
 
     Args:
@@ -91,45 +87,42 @@ def dense(data: Any, weight: Any, bias: Any = None, out_dtype: Any = None) -> An
       bias: shape (out,), or None.
       out_dtype: dtype in which products are summed; None is that of `data`.
     """
-    x, w = as_tensor("topi.nn.dense", data), as_tensor("topi.nn.dense", weight)
-    dtype = x.dtype if out_dtype is None else as_dtype(out_dtype)
-    if x.ndim != 2 or w.ndim != 2 or x.shape[1] != w.shape[1]:
-        raise value_error(
-            "topi.nn.dense",
-            f"expected shapes (batch, in) and (out, in); got {tuple(map(int, x.shape))} and "
-            f"{tuple(map(int, w.shape))}",
+    dtype = data.dtype if out_dtype is None else as_dtype(out_dtype)
+    if data.ndim != 2 or weight.ndim != 2 or data.shape[1] != weight.shape[1]:
+        raise wrong_value(
+            f"expected shapes (batch, in) and (out, in); got {tuple(map(int, data.shape))} and "
+            f"{tuple(map(int, weight.shape))}",
             "Transpose the weight if it is (in, out).",
         )
-    k = reduce_axis((0, x.shape[1]), "k")
-    product = compute(
-        (x.shape[0], w.shape[0]),
-        lambda i, j: sum_of(binary("mul", cast(x(i, k), dtype), cast(w(j, k), dtype)), axis=k),
-        name="T_dense",
-    )
-    return product if bias is None else BINARY["add"](product, as_tensor("topi.nn.dense", bias))
+    k = reduce_axis((0, data.shape[1]), "k")
+
+    def element(i: ScalarExpr, j: ScalarExpr) -> Any:
+        product = binary("mul", cast(data(i, k), dtype), cast(weight(j, k), dtype))
+        return sum_of(product, axis=k)
+
+    product = compute((data.shape[0], weight.shape[0]), element, name="T_dense")
+    return product if bias is None else BINARY["add"](product, bias)
 
 
-def batch_matmul(x: Any, y: Any) -> Any:
+def batch_matmul(x: Tensor, y: Tensor) -> Any:
     """Returns ``x[b] @ y[b].T`` for each b.
 
     Args:
       x: shape (batch, m, k).
       y: shape (batch, n, k).
     """
-    left, right = as_tensor("topi.nn.batch_matmul", x), as_tensor("topi.nn.batch_matmul", y)
-    shapes = [tuple(map(int, tensor.shape)) for tensor in (left, right)]
-    fits = left.ndim == right.ndim == 3 and left.shape[2] == right.shape[2]
-    if not fits or not (left.shape[0] == right.shape[0] or 1 in (left.shape[0], right.shape[0])):
-        raise value_error(
-            "topi.nn.batch_matmul",
+    shapes = [tuple(map(int, tensor.shape)) for tensor in (x, y)]
+    fits = x.ndim == y.ndim == 3 and x.shape[2] == y.shape[2]
+    if not fits or not (x.shape[0] == y.shape[0] or 1 in (x.shape[0], y.shape[0])):
+        raise wrong_value(
             f"expected shapes (batch, m, k) and (batch, n, k); got {shapes[0]} and {shapes[1]}",
             "Transpose the second tensor if it is (batch, k, n).",
         )
-    k = reduce_axis((0, left.shape[2]), "k")
-    batch = Extent(max(left.shape[0], right.shape[0]))
+    k = reduce_axis((0, x.shape[2]), "k")
+    batch = Extent(max(x.shape[0], y.shape[0]))
 
     def element(b: ScalarExpr, i: ScalarExpr, j: ScalarExpr) -> Any:
-        first, second = (0 if t.shape[0] == 1 else b for t in (left, right))
-        return sum_of(binary("mul", left(first, i, k), right(second, j, k)), axis=k)
+        first, second = (0 if t.shape[0] == 1 else b for t in (x, y))
+        return sum_of(binary("mul", x(first, i, k), y(second, j, k)), axis=k)
 
-    return compute((batch, left.shape[1], right.shape[1]), element, name="T_batch_matmul")
+    return compute((batch, x.shape[1], y.shape[1]), element, name="T_batch_matmul")

@@ -10,13 +10,13 @@ from msops._loops.frontends.tvm.arithmetic import as_condition, binary
 from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.expr import IterVar, ScalarExpr, as_expr
 from msops._loops.frontends.tvm.tensor import Extent, Shape, Tensor
-from msops._loops.frontends.tvm.topi.shapes import as_axes, as_tensor
-from msops._loops.frontends.tvm.tracing import value_error
+from msops._loops.frontends.tvm.topi.shapes import as_axes
+from msops._loops.frontends.tvm.tracing import wrong_value
 
 
 def _reduced(
     name: str,
-    data: Any,
+    data: Tensor,
     axis: Any,
     keepdims: bool,
     formula: Callable[[ScalarExpr, Sequence[IterVar]], Any],
@@ -24,17 +24,16 @@ def _reduced(
     """Returns a tensor reduced over axes.
 
     Args:
-      name: for messages and in the loop IR.
+      name: its name in the loop IR.
       data: the tensor.
       axis: one axis or several; None is all.
       keepdims: reduced dimensions stay, with extent 1.
       formula: from an element and the reduced variables to the reduction. All axes reduced leave
         shape (1,), as in AKG.
     """
-    tensor = as_tensor(f"topi.{name}", data)
-    axes = as_axes(f"topi.{name}", axis, tensor.ndim)
-    ranges = [reduce.reduce_axis((0, tensor.shape[a]), f"k{a}") for a in axes]
-    shape = _reduced_shape(tensor.shape, axes, keepdims)
+    axes = as_axes(axis, data.ndim)
+    ranges = [reduce.reduce_axis((0, data.shape[a]), f"k{a}") for a in axes]
+    shape = _reduced_shape(data.shape, axes, keepdims)
 
     def element(*indices: ScalarExpr) -> Any:
         kept = list(indices)
@@ -42,8 +41,8 @@ def _reduced(
             kept = [index for position, index in enumerate(indices) if position not in axes]
         remaining = iter(kept)
         bound = dict(zip(axes, ranges, strict=True))
-        full = [bound[a] if a in bound else next(remaining) for a in range(tensor.ndim)]
-        return formula(tensor(*full), ranges)
+        full = [bound[a] if a in bound else next(remaining) for a in range(data.ndim)]
+        return formula(data(*full), ranges)
 
     return compute(shape, element, name=f"T_{name}")
 
@@ -59,7 +58,7 @@ def _plain(
     reducer: Callable[..., Any],
     prepare: Callable[[ScalarExpr], ScalarExpr] | None = None,
 ) -> Callable[..., Any]:
-    def apply(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
+    def apply(data: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
         def formula(value: ScalarExpr, ranges: Sequence[IterVar]) -> Any:
             return reducer(prepare(value) if prepare else value, axis=list(ranges))
 
@@ -79,25 +78,23 @@ any_over = _plain("any", reduce.any_along, lambda value: as_condition("topi.any"
 
 
 def _positions(name: str, reducer: Callable[..., Any]) -> Callable[..., Any]:
-    def apply(data: Any, axis: Any = None, keepdims: bool = False) -> Any:
-        tensor = as_tensor(f"topi.{name}", data)
-        _refuse_empty(name, tensor, axis)
+    def apply(data: Tensor, axis: Any = None, keepdims: bool = False) -> Any:
+        _refuse_empty(data, axis)
 
         def formula(value: ScalarExpr, ranges: Sequence[IterVar]) -> Any:
             return reducer((_row_major(ranges), value), axis=list(ranges))
 
-        return _reduced(name, tensor, axis, keepdims, formula)[0]
+        return _reduced(name, data, axis, keepdims, formula)[0]
 
     apply.__name__ = name
     apply.__doc__ = f"Returns the int32 {name} over axes, the first of equals, in row-major order."
     return apply
 
 
-def _refuse_empty(name: str, tensor: Tensor, axis: Any) -> None:
-    axes = as_axes(f"topi.{name}", axis, tensor.ndim)
+def _refuse_empty(tensor: Tensor, axis: Any) -> None:
+    axes = as_axes(axis, tensor.ndim)
     if any(tensor.shape[a] == 0 for a in axes):
-        raise value_error(
-            f"topi.{name}",
+        raise wrong_value(
             f"nothing to choose from along axes {axes} of shape {tuple(map(int, tensor.shape))}",
             "Reduce axes that have elements.",
         )

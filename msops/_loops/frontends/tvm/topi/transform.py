@@ -19,93 +19,86 @@ from msops._loops.frontends.tvm.tensor import (
     as_tensors,
     unravelled,
 )
-from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int, as_tensor
-from msops._loops.frontends.tvm.tracing import author_location, fresh_key, value_error
+from msops._loops.frontends.tvm.topi.shapes import as_axis, as_int
+from msops._loops.frontends.tvm.tracing import author_location, fresh_key, wrong_value
 from msops._loops.ir.nodes import Stmt, Store
 
 
-def expand_dims(a: Any, axis: Any, num_newaxis: Any = 1) -> Any:
+def expand_dims(a: Tensor, axis: Any, num_newaxis: Any = 1) -> Any:
     """Returns a tensor with new dimensions of extent 1 before an axis."""
-    tensor = as_tensor("topi.expand_dims", a)
-    position = as_axis("topi.expand_dims", axis, tensor.ndim + 1)
-    count = as_int("topi.expand_dims", num_newaxis)
-    shape = (*tensor.shape[:position], *(Extent(1),) * count, *tensor.shape[position:])
+    position = as_axis(axis, a.ndim + 1)
+    count = as_int(num_newaxis)
+    shape = (*a.shape[:position], *(Extent(1),) * count, *a.shape[position:])
     return compute(
         shape,
-        lambda *indices: tensor(*indices[:position], *indices[position + count :]),
+        lambda *indices: a(*indices[:position], *indices[position + count :]),
         name="T_expand_dims",
     )
 
 
-def squeeze(a: Any, axis: Any = None) -> Any:
+def squeeze(a: Tensor, axis: Any = None) -> Any:
     """Returns a tensor without dimensions of extent 1: all of them, or those named."""
-    tensor = as_tensor("topi.squeeze", a)
     if axis is None:
-        gone = [position for position, extent in enumerate(tensor.shape) if extent == 1]
+        gone = [position for position, extent in enumerate(a.shape) if extent == 1]
     else:
         given = axis if isinstance(axis, (tuple, list)) else (axis,)
-        gone = [as_axis("topi.squeeze", each, tensor.ndim) for each in given]
+        gone = [as_axis(each, a.ndim) for each in given]
     for position in gone:
-        if tensor.shape[position] != 1:
-            raise value_error(
-                "topi.squeeze",
-                f"axis {position} has extent {tensor.shape[position]}, not 1",
+        if a.shape[position] != 1:
+            raise wrong_value(
+                f"axis {position} has extent {a.shape[position]}, not 1",
                 "Only dimensions of extent 1 can be dropped.",
             )
 
     def element(*indices: ScalarExpr) -> ScalarExpr:
         kept = iter(indices)
-        return tensor(*(0 if position in gone else next(kept) for position in range(tensor.ndim)))
+        return a(*(0 if position in gone else next(kept) for position in range(a.ndim)))
 
-    shape = [extent for position, extent in enumerate(tensor.shape) if position not in gone]
+    shape = [extent for position, extent in enumerate(a.shape) if position not in gone]
     return compute(shape, element, name="T_squeeze")
 
 
-def transpose(a: Any, axes: Any = None) -> Any:
+def transpose(a: Tensor, axes: Any = None) -> Any:
     """Returns a tensor with its axes permuted; None reverses them."""
-    tensor = as_tensor("topi.transpose", a)
-    order = tuple(range(tensor.ndim))[::-1]
+    order = tuple(range(a.ndim))[::-1]
     if axes is not None:
-        order = tuple(as_axis("topi.transpose", axis, tensor.ndim) for axis in axes)
-    if sorted(order) != list(range(tensor.ndim)):
-        raise value_error(
-            "topi.transpose",
-            f"expected a permutation of {tensor.ndim} axes; got {order}",
+        order = tuple(as_axis(axis, a.ndim) for axis in axes)
+    if sorted(order) != list(range(a.ndim)):
+        raise wrong_value(
+            f"expected a permutation of {a.ndim} axes; got {order}",
             "Name each axis once.",
         )
 
     def element(*indices: ScalarExpr) -> ScalarExpr:
-        return tensor(*(indices[order.index(position)] for position in range(tensor.ndim)))
+        return a(*(indices[order.index(position)] for position in range(a.ndim)))
 
-    return compute([tensor.shape[axis] for axis in order], element, name="T_transpose")
+    return compute([a.shape[axis] for axis in order], element, name="T_transpose")
 
 
-def reshape(a: Any, newshape: Any) -> Any:
+def reshape(a: Tensor, newshape: Any) -> Any:
     """Returns the elements in row-major order under another shape; one extent may be -1."""
-    tensor = as_tensor("topi.reshape", a)
-    shape = _inferred(tensor, newshape)
-    groups = list(_groups(tensor.shape, shape))
+    shape = _inferred(a, newshape)
+    groups = list(_groups(a.shape, shape))
 
     def element(*indices: ScalarExpr) -> ScalarExpr:
         found: list[ScalarExpr] = []
         for old, new in groups:
             found += _regrouped(old, new, indices[: len(new)])
             indices = indices[len(new) :]
-        return tensor(*found)
+        return a(*found)
 
     return compute(shape, element, name="T_reshape")
 
 
 def _inferred(tensor: Tensor, newshape: Any) -> Shape:
     given = newshape if isinstance(newshape, (tuple, list)) else (newshape,)
-    extents = [as_int("topi.reshape", extent) for extent in given]
+    extents = [as_int(extent) for extent in given]
     size = math.prod(tensor.shape)
     known = math.prod(extent for extent in extents if extent != -1)
     if extents.count(-1) == 1 and known and size % known == 0:
         extents[extents.index(-1)] = size // known
     if min(extents, default=1) < 0 or math.prod(extents) != size:
-        raise value_error(
-            "topi.reshape",
+        raise wrong_value(
             f"{size} elements of shape {tuple(map(int, tensor.shape))} do not fit {tuple(given)}",
             "Both shapes hold the same number of elements; one extent may be -1.",
         )
@@ -138,26 +131,22 @@ def _regrouped(old: Shape, new: Shape, indices: Sequence[ScalarExpr]) -> list[Sc
     return list(unravelled(position, old))
 
 
-def flip(a: Any, axis: Any = 0) -> Any:
+def flip(a: Tensor, axis: Any = 0) -> Any:
     """Returns a tensor with the order along an axis reversed."""
-    tensor = as_tensor("topi.flip", a)
-    position = as_axis("topi.flip", axis, tensor.ndim)
-    last = int(tensor.shape[position]) - 1
-    return _along(
-        "flip", tensor, position, tensor.shape[position], lambda index: binary("sub", last, index)
-    )
+    position = as_axis(axis, a.ndim)
+    last = int(a.shape[position]) - 1
+    return _along("flip", a, position, a.shape[position], lambda index: binary("sub", last, index))
 
 
-def repeat(a: Any, repeats: Any, axis: Any) -> Any:
+def repeat(a: Tensor, repeats: Any, axis: Any) -> Any:
     """Returns a tensor with each element along an axis repeated."""
-    tensor = as_tensor("topi.repeat", a)
-    position = as_axis("topi.repeat", axis, tensor.ndim)
-    count = as_int("topi.repeat", repeats)
+    position = as_axis(axis, a.ndim)
+    count = as_int(repeats)
     return _along(
         "repeat",
-        tensor,
+        a,
         position,
-        tensor.shape[position] * count,
+        a.shape[position] * count,
         lambda index: binary("floordiv", index, count),
     )
 
@@ -173,17 +162,16 @@ def _along(name: str, tensor: Tensor, position: int, extent: int, source: Any) -
     )
 
 
-def tile(a: Any, reps: Any) -> Any:
+def tile(a: Tensor, reps: Any) -> Any:
     """Returns a tensor repeated as a whole along each axis, as `numpy.tile`."""
-    tensor = as_tensor("topi.tile", a)
-    given = [as_int("topi.tile", count) for count in (reps if _is_sequence(reps) else (reps,))]
-    ndim = max(tensor.ndim, len(given))
+    given = [as_int(count) for count in (reps if _is_sequence(reps) else (reps,))]
+    ndim = max(a.ndim, len(given))
     counts = [1] * (ndim - len(given)) + given
-    extents = [1] * (ndim - tensor.ndim) + list(tensor.shape)
+    extents = [1] * (ndim - a.ndim) + list(a.shape)
 
     def element(*indices: ScalarExpr) -> ScalarExpr:
-        own = list(zip(indices, extents, counts, strict=True))[ndim - tensor.ndim :]
-        return tensor(
+        own = list(zip(indices, extents, counts, strict=True))[ndim - a.ndim :]
+        return a(
             *(index if count == 1 else binary("mod", index, int(n)) for index, n, count in own)
         )
 
@@ -194,21 +182,20 @@ def _is_sequence(value: Any) -> bool:
     return isinstance(value, (tuple, list))
 
 
-def strided_slice(a: Any, begin: Any, end: Any, strides: Any = None) -> Any:
+def strided_slice(a: Tensor, begin: Any, end: Any, strides: Any = None) -> Any:
     """Returns every `strides`-th element from `begin` to `end`, per axis, as Python slices."""
-    tensor = as_tensor("topi.strided_slice", a)
     slices = [
         slice(*bounds).indices(int(extent))
         for extent, *bounds in itertools.zip_longest(
-            tensor.shape,
-            _ints("topi.strided_slice", begin),
-            _ints("topi.strided_slice", end),
-            _ints("topi.strided_slice", strides or ()),
+            a.shape,
+            _ints(begin),
+            _ints(end),
+            _ints(strides or ()),
         )
     ]
 
     def element(*indices: ScalarExpr) -> ScalarExpr:
-        return tensor(
+        return a(
             *(
                 binary("add", binary("mul", index, step), first)
                 for index, (first, _, step) in zip(indices, slices, strict=True)
@@ -218,31 +205,29 @@ def strided_slice(a: Any, begin: Any, end: Any, strides: Any = None) -> Any:
     return compute([len(range(*bounds)) for bounds in slices], element, name="T_strided_slice")
 
 
-def _ints(name: str, values: Any) -> list[int]:
-    return [as_int(name, value) for value in values]
+def _ints(values: Any) -> list[int]:
+    return [as_int(value) for value in values]
 
 
-def split(ary: Any, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
+def split(ary: Tensor, indices_or_sections: Any, axis: Any = 0) -> list[Any]:
     """Returns parts along an axis: so many of equal extent, or cut before each index."""
-    tensor = as_tensor("topi.split", ary)
-    position = as_axis("topi.split", axis, tensor.ndim)
-    extent = int(tensor.shape[position])
+    position = as_axis(axis, ary.ndim)
+    extent = int(ary.shape[position])
     if _is_sequence(indices_or_sections):
-        cuts = _ints("topi.split", indices_or_sections)
+        cuts = _ints(indices_or_sections)
     else:
-        sections = as_int("topi.split", indices_or_sections)
+        sections = as_int(indices_or_sections)
         if sections <= 0 or extent % sections:
-            raise value_error(
-                "topi.split",
+            raise wrong_value(
                 f"an extent of {extent} does not divide into {sections} equal parts",
                 "Pass a divisor, or the indices to cut at.",
             )
         cuts = list(range(extent // sections, extent, extent // sections))
     bounds = list(itertools.pairwise([0, *cuts, extent]))
-    full = [(0, int(n)) for n in tensor.shape]
+    full = [(0, int(n)) for n in ary.shape]
     return [
         strided_slice(
-            tensor,
+            ary,
             [low if a == position else first for a, (first, _) in enumerate(full)],
             [high if a == position else last for a, (_, last) in enumerate(full)],
         )
@@ -284,12 +269,11 @@ def concatenate(a_tuple: Any, axis: Any = 0) -> Any:
     """Returns tensors one after another along an axis."""
     parts = as_tensors("topi.concatenate", a_tuple)
     first = parts[0]
-    position = as_axis("topi.concatenate", axis, first.ndim)
+    position = as_axis(axis, first.ndim)
     for part in parts:
         others = [(*x.shape[:position], *x.shape[position + 1 :]) for x in (part, first)]
         if part.ndim != first.ndim or others[0] != others[1] or part.dtype != first.dtype:
-            raise value_error(
-                "topi.concatenate",
+            raise wrong_value(
                 f"{part.dtype}{list(map(int, part.shape))} does not continue "
                 f"{first.dtype}{list(map(int, first.shape))} along axis {position}",
                 "All have one dtype, and equal extents but along the axis.",
@@ -311,11 +295,11 @@ def concatenate(a_tuple: Any, axis: Any = 0) -> Any:
 def stack(a: Any, axis: Any = 0) -> Any:
     """Returns tensors of one shape one after another along a new axis."""
     parts = as_tensors("topi.stack", a)
-    position = as_axis("topi.stack", axis, parts[0].ndim + 1)
+    position = as_axis(axis, parts[0].ndim + 1)
     return concatenate([expand_dims(part, position) for part in parts], position)
 
 
-def expand_like(a: Any, shape_like: Any, axis: Any) -> Any:
+def expand_like(a: Tensor, shape_like: Tensor, axis: Any) -> Any:
     """Returns a tensor repeated along new axes of another tensor's shape.
 
     Args:
@@ -323,20 +307,18 @@ def expand_like(a: Any, shape_like: Any, axis: Any) -> Any:
       shape_like: has the shape of the result.
       axis: the new axes, in the result.
     """
-    tensor = as_tensor("topi.expand_like", a)
-    wanted = as_tensor("topi.expand_like", shape_like).shape
-    axes = [as_axis("topi.expand_like", each, len(wanted)) for each in axis]
+    wanted = shape_like.shape
+    axes = [as_axis(each, len(wanted)) for each in axis]
     kept = [extent for position, extent in enumerate(wanted) if position not in axes]
-    if list(tensor.shape) != kept:
-        raise value_error(
-            "topi.expand_like",
-            f"the shape {tuple(map(int, tensor.shape))} is not {tuple(map(int, wanted))} without "
+    if list(a.shape) != kept:
+        raise wrong_value(
+            f"the shape {tuple(map(int, a.shape))} is not {tuple(map(int, wanted))} without "
             f"axes {axes}",
             "Name the axes that the tensor lacks.",
         )
     return compute(
         wanted,
-        lambda *indices: tensor(
+        lambda *indices: a(
             *(index for position, index in enumerate(indices) if position not in axes)
         ),
         name="T_expand_like",
