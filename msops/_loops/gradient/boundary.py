@@ -12,6 +12,7 @@ from msops._loops.ir.algebra import add, cast
 from msops._loops.ir.names import Names, over_box
 from msops._loops.ir.nodes import Buffer, Expr, Load, Stmt, Store
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.walk import buffers_of
 
 
 @dataclass(frozen=True)
@@ -58,13 +59,13 @@ def make_boundary(tree: Tree, wanted: Sequence[Buffer], active: Set[str], names:
         cotangents.append(cotangent)
         if result.name not in active:
             continue
-        if result.name not in adjoints and _sums_in(result) == result.dtype:
+        if result.name not in adjoints and adjoint_dtype(result.dtype) == result.dtype:
             adjoints[result.name] = cotangent
             continue
         if result.name not in adjoints:
             adjoints[result.name] = _adjoint_of(result, names)
         before.append(_sum_into(adjoints[result.name], cotangent, names))
-    for buffer in (*tree.kernel.parameters, *tree.kernel.buffers, *_locals(tree)):
+    for buffer in buffers_of(tree.kernel).values():
         if buffer.name in active and buffer.name not in adjoints:
             adjoints[buffer.name] = _adjoint_of(buffer, names)
     gradients: list[Buffer] = []
@@ -99,18 +100,10 @@ def _sum_into(target: Buffer, source: Buffer, names: Names) -> Stmt:
     return over(target, names.fresh, make)
 
 
-def _sums_in(buffer: Buffer) -> str:
-    return adjoint_dtype(buffer.dtype)
-
-
 def _adjoint_of(buffer: Buffer, names: Names) -> Buffer:
     dtype = adjoint_dtype(buffer.dtype)
     suffix = "" if dtype == buffer.dtype else "_sum"
     return Buffer(names.fresh(f"d_{buffer.name}{suffix}"), buffer.shape, dtype)
-
-
-def _locals(tree: Tree) -> list[Buffer]:
-    return [node.local for node in tree.locals().values()]
 
 
 def _at(buffer: Buffer, indices: tuple[Expr, ...]) -> Load:

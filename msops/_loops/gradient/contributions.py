@@ -94,8 +94,7 @@ def contributions(
         them.
     """
     if decision is not None and isinstance(value, Binary):
-        outcome = _Outcome.decided(decision)
-        found = list(_shares(outcome, value.left, value.right, seed, (), active))
+        found = list(_shares(Outcome.decided(decision), value, seed, (), active))
     else:
         found = list(_down(value, seed, (), active, result))
     merged: dict[tuple[Load, tuple[Expr, ...]], Expr] = {}
@@ -116,13 +115,10 @@ def _down(
         case Cast(operand=operand):
             yield from _down(operand, cast(w, adjoint_dtype(operand.dtype)), guards, active, None)
         case Select(condition=condition, then=then, otherwise=otherwise):
-            yield from _choice(condition, then, otherwise, w, guards, active)
-        case Binary(op="min", left=left, right=right):
-            outcome = _Outcome.compared("le", left, right)
-            yield from _shares(outcome, left, right, w, guards, active)
-        case Binary(op="max", left=left, right=right):
-            outcome = _Outcome.compared("ge", left, right)
-            yield from _shares(outcome, left, right, w, guards, active)
+            yield from _down(then, w, (*guards, condition), active, None)
+            yield from _down(otherwise, w, (*guards, negation(condition)), active, None)
+        case Binary(op="min" | "max"):
+            yield from _shares(Outcome.compared(expr), expr, w, guards, active)
         case _:
             parts = operands(expr)
             wide = tuple(map(widened, parts))
@@ -132,20 +128,8 @@ def _down(
                     yield from _down(part, rule(w, *wide, y), guards, active, None)
 
 
-def _choice(
-    condition: Expr,
-    then: Expr,
-    otherwise: Expr,
-    w: Expr,
-    guards: tuple[Expr, ...],
-    active: Set[str],
-) -> Iterator[Contribution]:
-    yield from _down(then, w, (*guards, condition), active, None)
-    yield from _down(otherwise, w, (*guards, negation(condition)), active, None)
-
-
 @dataclass(frozen=True)
-class _Outcome:
+class Outcome:
     """Which operand an extreme takes: conditions that hold if it is the left one, the right one."""
 
     is_left: Expr
@@ -153,12 +137,14 @@ class _Outcome:
     are_equal: Expr
 
     @classmethod
-    def compared(cls, op: BinaryOp, left: Expr, right: Expr) -> _Outcome:
+    def compared(cls, extreme: Binary) -> Outcome:
         """Returns the outcome as comparisons of the operands."""
+        left, right = extreme.left, extreme.right
+        op: BinaryOp = "le" if extreme.op == "min" else "ge"
         return cls(binary(op, left, right), binary(op, right, left), binary("eq", left, right))
 
     @classmethod
-    def decided(cls, decision: Expr) -> _Outcome:
+    def decided(cls, decision: Expr) -> Outcome:
         """Returns the outcome as comparisons of a decision."""
         one, two, both = (Const(code, decision.dtype) for code in (1, 2, 3))
         is_left = binary("eq", binary("and", decision, one), one)
@@ -166,15 +152,10 @@ class _Outcome:
 
 
 def _shares(
-    outcome: _Outcome,
-    left: Expr,
-    right: Expr,
-    w: Expr,
-    guards: tuple[Expr, ...],
-    active: Set[str],
+    outcome: Outcome, extreme: Binary, w: Expr, guards: tuple[Expr, ...], active: Set[str]
 ) -> Iterator[Contribution]:
     """Yields w for the chosen operand, half of it for each of equal ones; nothing beside a NaN."""
     half, one = number(0.5, w.dtype), number(1, w.dtype)
     share = mul(w, Select(outcome.are_equal, half, one, w.dtype))
-    yield from _down(left, share, (*guards, outcome.is_left), active, None)
-    yield from _down(right, share, (*guards, outcome.is_right), active, None)
+    yield from _down(extreme.left, share, (*guards, outcome.is_left), active, None)
+    yield from _down(extreme.right, share, (*guards, outcome.is_right), active, None)

@@ -17,13 +17,13 @@ import dataclasses
 from collections.abc import Set
 from typing import TypeAlias
 
+from msops._loops.gradient.contributions import Outcome
 from msops._loops.gradient.plan import Plan
 from msops._loops.gradient.tree import Tree
 from msops._loops.ir.building import binary
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Binary,
-    BinaryOp,
     Buffer,
     Cast,
     Const,
@@ -91,10 +91,8 @@ def _decided(store: Store, rest: tuple[Stmt, ...], names: Names, found: Decision
     value = store.value
     assert isinstance(value, Binary)
     chosen = Buffer(names.fresh("chosen"), (), _DTYPE)
-    ahead: BinaryOp = "le" if value.op == "min" else "ge"
-    is_left = binary(ahead, value.left, value.right)
-    is_right = binary(ahead, value.right, value.left)
-    code = binary("or", _if(is_left, 1), _if(is_right, 2))
+    outcome = Outcome.compared(value)
+    code = binary("or", _if(outcome.is_left, 1), _if(outcome.is_right, 2))
     store = dataclasses.replace(store)
     found[id(store)] = Cast(Load(chosen.name, (), _DTYPE), _WIDE)
     return Local(chosen, (Store(chosen.name, (), Cast(code, _DTYPE)), store, *rest))

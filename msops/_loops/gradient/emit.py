@@ -12,12 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from msops._loops.gradient.contributions import Contribution
 from msops._loops.gradient.relations import Derivative
 from msops._loops.gradient.share import share
 from msops._loops.ir.algebra import add, both, number
-from msops._loops.ir.elements import exists
 from msops._loops.ir.nodes import Buffer, Expr, If, Load, Local, Select, Stmt, Store
-from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import loads, replaced
 from msops._loops.passes.extremes import is_element
 
@@ -27,8 +26,7 @@ def reversal(
     derivative: Derivative,
     adjoints: Mapping[str, Buffer],
     clears: bool,
-    ranges: Ranges,
-    buffers: Mapping[str, Buffer],
+    is_in_range: Callable[[Load], bool],
     fresh: Callable[[str], str],
 ) -> tuple[Stmt, ...]:
     """Returns what reverses a store.
@@ -38,8 +36,7 @@ def reversal(
       derivative: what it contributes.
       adjoints: the adjoint of each active buffer.
       clears: the adjoint of the stored element matters before the store too.
-      ranges: those of the loop variables around it.
-      buffers: of the kernel, locals too, by name.
+      is_in_range: returns whether a load is in range, whatever guards it.
       fresh: gives names.
     """
     seed = derivative.seed
@@ -52,7 +49,7 @@ def reversal(
     is_first = any(part.element.buffer == store.buffer for part in others)
 
     # What only guards prove to be in range is not computed outside of them.
-    inside = [bool(p.guards) and not _is_in_range(p.value, ranges, buffers) for p in others]
+    inside = [bool(p.guards) and not all(map(is_in_range, loads(p.value))) for p in others]
     values = [
         _guarded(part.value, part.guards) if is_inside else part.value
         for part, is_inside in zip(others, inside, strict=True)
@@ -64,7 +61,7 @@ def reversal(
     ]
     update = (Store(seed.buffer, seed.indices, handed),) if updates else ()
     stmts = tuple(
-        _accumulation(p.element, value, p.guards, adjoints, ranges, buffers)
+        _accumulation(p, value, adjoints, is_in_range)
         for p, value in zip(others, values, strict=True)
     )
     stmts = (*update, *stmts) if is_first else (*stmts, *update)
@@ -79,28 +76,19 @@ def _guarded(value: Expr, guards: tuple[Expr, ...]) -> Expr:
     return Select(both(guards), value, number(0, value.dtype), value.dtype)
 
 
-def _is_in_range(expr: Expr, ranges: Ranges, buffers: Mapping[str, Buffer]) -> bool:
-    """Returns whether an expression reads nothing out of range, whatever guards it.
-
-    What is read besides buffers of the kernel is in range: adjoints of its elements, and the tape.
-    """
-    return all(exists(load, ranges, buffers) for load in loads(expr) if load.buffer in buffers)
-
-
 def _accumulation(
-    read: Load,
+    part: Contribution,
     value: Expr,
-    guards: tuple[Expr, ...],
     adjoints: Mapping[str, Buffer],
-    ranges: Ranges,
-    buffers: Mapping[str, Buffer],
+    is_in_range: Callable[[Load], bool],
 ) -> Stmt:
     """Returns ``if (guards) adjoint += value``, without a branch if the element exists anyway."""
+    read = part.element
     element = Load(adjoints[read.buffer].name, read.indices, value.dtype)
-    if guards and not exists(read, ranges, buffers):
+    if part.guards and not is_in_range(read):
         total = add(element, value)
-        return If(both(guards), (Store(element.buffer, element.indices, total),))
-    return Store(element.buffer, element.indices, add(element, _guarded(value, guards)))
+        return If(both(part.guards), (Store(element.buffer, element.indices, total),))
+    return Store(element.buffer, element.indices, add(element, _guarded(value, part.guards)))
 
 
 def _read_first(

@@ -16,6 +16,7 @@ from msops._loops.gradient.relations import Derivative, rebuilt
 from msops._loops.gradient.tapes import Tape, in_order_of_memory, tape_for
 from msops._loops.gradient.tree import Body, Node, Tree
 from msops._loops.ir.building import element_of
+from msops._loops.ir.elements import exists
 from msops._loops.ir.mirror import mirror
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import nested_ranges
@@ -140,11 +141,14 @@ class Sweeps:
         derivative = self.derivatives.get(node)
         if derivative is None:
             return restore
-        clears = node in self.plan.cleared
         ranges = nested_ranges(node.loops, {})
-        stmts = reversal(
-            store, derivative, self.adjoints, clears, ranges, self._buffers, self.fresh
-        )
+
+        def is_in_range(load: Load) -> bool:
+            # Besides buffers of the kernel, adjoints of its elements are read, and the tape.
+            return load.buffer not in self._buffers or exists(load, ranges, self._buffers)
+
+        clears = node in self.plan.cleared
+        stmts = reversal(store, derivative, self.adjoints, clears, is_in_range, self.fresh)
         if derivative.result is None:
             return (*restore, *stmts)
         result = element_of(store)
