@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import difflib
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeGuard
 
@@ -87,49 +87,11 @@ def converts_to_dtype(node: ast.expr) -> TypeGuard[ast.Call]:
 def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
     """Checks name, dialect and number of arguments of a call; returns the row of its function."""
     if not isinstance(node.func, ast.Name):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else ""
-        if name == "dtype":
-            raise rules.report.value_error(
-                node.func,
-                f"'{ast.unparse(node.func)}' cannot be called in a kernel",
-                f"Write {ast.unparse(node.func)}.type(value), as with numpy, or name the dtype: "
-                "float32(value).",
-            )
-        if name == "shape":
-            raise rules.report.value_error(
-                node.func,
-                f"'{ast.unparse(node.func)}' is a tuple, and cannot be called",
-                f"Write {ast.unparse(node.func)}, or {ast.unparse(node.func)}[0] for an extent.",
-            )
-        if _is_method(node.func, rules):
-            raise rules.report.value_error(
-                node.func,
-                f"'{ast.unparse(node.func)}' is a method, and tensors have none in a kernel",
-                _METHODS.get(name, "Write a loop over its elements."),
-            )
-        known = name if name in INTRINSICS else ", ".join(_near(name)) or "sqrt, exp, tanh"
-        raise rules.report.value_error(
-            node.func,
-            f"'{ast.unparse(node.func)}' cannot be called in a kernel",
-            _METHODS[name]
-            if name in _METHODS and name not in INTRINSICS
-            else f"Functions are called by plain names, without a module: {known}.",
-        )
+        raise rules.report.value_error(node.func, *_no_plain_name(node.func, rules))
     name = node.func.id
     row = INTRINSICS.get(name)
     if row is None:
-        near = _near(name)
-        if name in rules.outside and not near:
-            raise rules.report.value_error(
-                node.func,
-                f"'{name}' is a {type(rules.outside[name]).__name__}, which a kernel cannot call",
-                "Kernels call the functions of the language, and functions of yours made by def.",
-            )
-        raise rules.report.value_error(
-            node.func,
-            f"'{name}' is no function of the loop language",
-            _advice(name, near, rules),
-        )
+        raise rules.report.value_error(node.func, *_no_function(name, rules))
     if row.akg_only and rules.dialect != "akg":
         raise rules.report.value_error(
             node.func,
@@ -152,6 +114,28 @@ def check_call_form(node: ast.Call, rules: Rules) -> Intrinsic:
     return row
 
 
+def _no_plain_name(function: ast.expr, rules: Rules) -> tuple[str, str]:
+    """Returns what is wrong with a call of something without a plain name, and what to write."""
+    text = ast.unparse(function)
+    name = function.attr if isinstance(function, ast.Attribute) else ""
+    problem = f"'{text}' cannot be called in a kernel"
+    if name == "dtype":
+        return (
+            problem,
+            f"Write {text}.type(value), as with numpy, or name the dtype: float32(value).",
+        )
+    if name == "shape":
+        problem = f"'{text}' is a tuple, and cannot be called"
+        return problem, f"Write {text}, or {text}[0] for an extent."
+    if _is_method(function, rules):
+        problem = f"'{text}' is a method, and tensors have none in a kernel"
+        return problem, _METHODS.get(name, "Write a loop over its elements.")
+    if name in _METHODS and name not in INTRINSICS:
+        return problem, _METHODS[name]
+    known = name if name in INTRINSICS else ", ".join(_near(name)) or "sqrt, exp, tanh"
+    return problem, f"Functions are called by plain names, without a module: {known}."
+
+
 def _is_method(function: ast.expr, rules: Rules) -> bool:
     """Returns whether what is called is a method of a tensor, and no function of a module."""
     match function:
@@ -162,16 +146,24 @@ def _is_method(function: ast.expr, rules: Rules) -> bool:
     return False
 
 
-def _advice(name: str, near: Sequence[str], rules: Rules) -> str:
-    """Returns what to write for the name of no function."""
+def _no_function(name: str, rules: Rules) -> tuple[str, str]:
+    """Returns what is wrong with the name of no function, and what to write for it."""
+    near = _near(name)
+    if name in rules.outside and not near:
+        return (
+            f"'{name}' is a {type(rules.outside[name]).__name__}, which a kernel cannot call",
+            "Kernels call the functions of the language, and functions of yours made by def.",
+        )
+    problem = f"'{name}' is no function of the loop language"
     if name in _ADVICE:
-        return _ADVICE[name]
+        return problem, _ADVICE[name]
     if name in _SPELLED:
-        return f"Did you mean {_SPELLED[name]}?"
+        return problem, f"Did you mean {_SPELLED[name]}?"
     if near:
-        return f"Did you mean {' or '.join(near)}? A function of yours must stand above the kernel."
+        meant = " or ".join(near)
+        return problem, f"Did you mean {meant}? A function of yours must stand above the kernel."
     listed = ", ".join(names_of(rules))
-    return f"There are {listed}; and functions of yours that stand above the kernel."
+    return problem, f"There are {listed}; and functions of yours that stand above the kernel."
 
 
 def _nested(node: ast.Call) -> str:

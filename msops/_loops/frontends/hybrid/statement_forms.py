@@ -70,29 +70,7 @@ def check_for(node: ast.For, rules: Rules) -> list[ast.AST]:
     """Checks the head of a loop."""
     row = row_of(node.iter)
     if row is None or row.role != "loop":
-        call = node.iter
-        if isinstance(call, ast.Call) and ast.unparse(call.func) in ("enumerate", "zip"):
-            first = next((arg for arg in call.args if isinstance(arg, ast.Name)), None)
-            name = "x" if first is None else first.id
-            raise rules.report.value_error(
-                call,
-                f"a loop runs over one of the language's ranges, not over {ast.unparse(call.func)}",
-                f"Write for i in range(len({name})), and {name}[i] for its element.",
-            )
-        if isinstance(call, ast.Call) and ast.unparse(call.func) == "reversed":
-            raise rules.report.value_error(
-                call,
-                "a loop runs over one of the language's ranges, not over reversed",
-                "Write a range with a negative step: range(n - 1, -1, -1).",
-            )
-        item, items = ast.unparse(node.target), ast.unparse(node.iter)
-        raise rules.report.value_error(
-            node.iter,
-            "a loop runs over one of the language's ranges",
-            f"Write for i in range(len({items})): {item} = {items}[i]."
-            if isinstance(node.iter, ast.Name) and isinstance(node.target, ast.Name)
-            else f"Write for i in range(n); there are {', '.join(names_of(rules, 'loop'))}.",
-        )
+        raise rules.report.value_error(node.iter, *_no_range(node, rules))
     assert isinstance(node.iter, ast.Call)
     variables = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
     is_grid = ast.unparse(node.iter.func) == "grid"
@@ -107,6 +85,22 @@ def check_for(node: ast.For, rules: Rules) -> list[ast.AST]:
     _check_no_else(node, rules)
     check_call_form(node.iter, rules)
     return [*node.iter.args, *node.body]
+
+
+def _no_range(node: ast.For, rules: Rules) -> tuple[str, str]:
+    """Returns what is wrong with what a loop runs over, and what to write."""
+    problem, call = "a loop runs over one of the language's ranges", node.iter
+    name = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
+    if isinstance(call, ast.Call) and name in ("enumerate", "zip"):
+        items = next((arg.id for arg in call.args if isinstance(arg, ast.Name)), "x")
+        remedy = f"Write for i in range(len({items})), and {items}[i] for its element."
+        return f"{problem}, not over {name}", remedy
+    if name == "reversed":
+        remedy = "Write a range with a negative step: range(n - 1, -1, -1)."
+        return f"{problem}, not over {name}", remedy
+    if isinstance(call, ast.Name) and isinstance(node.target, ast.Name):
+        return problem, f"Write for i in range(len({call.id})): {node.target.id} = {call.id}[i]."
+    return problem, f"Write for i in range(n); there are {', '.join(names_of(rules, 'loop'))}."
 
 
 def check_while(node: ast.While, rules: Rules) -> list[ast.AST]:
