@@ -29,27 +29,9 @@ from msops._loops.ir.algebra import both
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.mirror import mirror
 from msops._loops.ir.names import Names, unique_names
-from msops._loops.ir.nodes import (
-    BinaryOp,
-    Buffer,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Load,
-    Stmt,
-    Store,
-    Var,
-)
+from msops._loops.ir.nodes import BinaryOp, Buffer, Expr, For, If, Kernel, Load, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, nested_ranges, range_of
-from msops._loops.ir.walk import (
-    Scope,
-    buffers_of,
-    loads,
-    rewrite_loops,
-    substitute,
-    variables,
-)
+from msops._loops.ir.walk import Scope, buffers_of, loads, rewrite_loops, substitute, variables
 from msops._loops.passes.forward_locals import quick_values_forwarded
 from msops._loops.passes.simplify import simplify
 

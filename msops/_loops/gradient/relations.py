@@ -21,13 +21,7 @@ from msops._loops.gradient.tree import Body, Node, Tree
 from msops._loops.ir.algebra import both
 from msops._loops.ir.building import element_of
 from msops._loops.ir.nodes import Buffer, Expr, If, Kernel, Load, Stmt, Store
-from msops._loops.ir.walk import (
-    loads_in,
-    map_bodies,
-    read_by,
-    statements,
-    with_body,
-)
+from msops._loops.ir.walk import loads_in, map_bodies, read_by, statements, with_body
 
 Role: TypeAlias = Literal["forward", "derivative", "alone", "result"]
 Use: TypeAlias = tuple[Node, Role, str]

@@ -22,12 +22,7 @@ import functools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from msops._loops.frontends.hybrid.paths import (
-    Conditions,
-    PathFacts,
-    conjuncts,
-    joined,
-)
+from msops._loops.frontends.hybrid.paths import Conditions, PathFacts, conjuncts, joined
 from msops._loops.ir import scalars
 from msops._loops.ir.algebra import negation
 from msops._loops.ir.building import binary

@@ -19,17 +19,7 @@ from msops._loops.frontends.hybrid.names import ScopedName
 from msops._loops.frontends.hybrid.translation import Translation
 from msops._loops.frontends.hybrid.typing import is_literal, promoted
 from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, describe
-from msops._loops.ir.nodes import (
-    Buffer,
-    Const,
-    Expr,
-    FunctionCall,
-    If,
-    Load,
-    Stmt,
-    Store,
-    Unary,
-)
+from msops._loops.ir.nodes import Buffer, Const, Expr, FunctionCall, If, Load, Stmt, Store, Unary
 from msops._loops.ir.operators import DTYPES, SYNTAX, is_float
 from msops._loops.ir.walk import expressions, loads
 

@@ -8,14 +8,7 @@ import numpy as np
 
 from msops._base.dtypes import as_dtype as find_dtype
 from msops._loops.frontends.tvm.tracing import type_error
-from msops._loops.ir.operators import (
-    COMPARISONS,
-    DTYPES,
-    INTEGERS,
-    LOGICAL,
-    is_float,
-    result_dtype,
-)
+from msops._loops.ir.operators import COMPARISONS, DTYPES, INTEGERS, LOGICAL, is_float, result_dtype
 from msops._loops.ir.scalars import EXACT
 from msops.errors import MsopsError
 

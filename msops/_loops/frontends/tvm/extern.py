@@ -8,14 +8,7 @@ from typing import Any
 
 from msops._loops.frontends.tvm.buffer import DeclaredBuffer, Statement
 from msops._loops.frontends.tvm.dtypes import as_dtype
-from msops._loops.frontends.tvm.tensor import (
-    Operation,
-    Shape,
-    Tensor,
-    as_shape,
-    as_tensors,
-    by_age,
-)
+from msops._loops.frontends.tvm.tensor import Operation, Shape, Tensor, as_shape, as_tensors, by_age
 from msops._loops.frontends.tvm.tracing import (
     author_location,
     build_error,

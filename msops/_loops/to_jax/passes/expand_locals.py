@@ -17,16 +17,7 @@ import math
 from msops._loops.ir.algebra import sub
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, over_box
-from msops._loops.ir.nodes import (
-    Buffer,
-    Const,
-    Expr,
-    Kernel,
-    Local,
-    Stmt,
-    Store,
-    Var,
-)
+from msops._loops.ir.nodes import Buffer, Const, Expr, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import Range, Ranges, is_known
 from msops._loops.ir.walk import A, map_accesses, rewrite_statements, visit, with_parts

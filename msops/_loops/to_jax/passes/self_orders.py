@@ -23,15 +23,7 @@ from collections.abc import Collection
 
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import (
-    Buffer,
-    Expr,
-    For,
-    If,
-    Load,
-    Store,
-    Var,
-)
+from msops._loops.ir.nodes import Buffer, Expr, For, If, Load, Store, Var
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import loads, substitute, variables
 from msops._loops.to_jax.passes.expand_locals import ELEMENT_LIMIT

@@ -12,11 +12,7 @@ from msops._loops.frontends.tvm.compute import compute
 from msops._loops.frontends.tvm.dtypes import as_dtype
 from msops._loops.frontends.tvm.expr import ScalarExpr, as_expr
 from msops._loops.frontends.tvm.tensor import Tensor, as_shape, as_tensor, as_tensors
-from msops._loops.frontends.tvm.topi.shapes import (
-    broadcast_element,
-    broadcast_shapes,
-    elementwise,
-)
+from msops._loops.frontends.tvm.topi.shapes import broadcast_element, broadcast_shapes, elementwise
 from msops._loops.frontends.tvm.tracing import wrong_value
 
 _SCALAR_UNARY: dict[str, Callable[[Any], ScalarExpr]] = {
