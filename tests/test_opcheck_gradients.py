@@ -12,7 +12,7 @@ from custom_ops import aot, first
 from quick_cases import one_in
 from test_opcheck import check_one
 
-from msops import Custom, cpp, source
+from msops import Custom, cpp, pyfunc, source
 from msops.testing import Finding
 
 X = np.linspace(1, 2, 4, dtype=np.float32)
@@ -76,6 +76,42 @@ def test_a_rule_is_differentiated_by_its_cotangents() -> None:
     assert finding.details[0].startswith("second order: input 0, "), finding
 
 
+@pytest.mark.parametrize(
+    ("point", "rule"),
+    [
+        ("rank 1 -> 2: the rule", lambda x, dout: jnp.einsum("i,i->i", 2 * x, dout)),
+        ("rank 1 -> 2: the rule", lambda x, dout: 2 * x * (dout if x.ndim == 1 else _filled(dout))),
+    ],
+    ids=["of one rank", "traced for one rank"],
+)
+def test_a_rule_that_fails_for_another_rank_is_found(point: str, rule: Any) -> None:
+    op = Custom(np.square, first, first, bprop=lambda x, out, dout: (rule(x, dout),))
+    finding = gradient_of(op, X)
+    assert finding.verdict == "failed", finding
+    assert any(line.startswith(point) for line in finding.details), finding
+
+
+def _filled(array: Any) -> Any:
+    return np.where(np.asarray(array) == 0, 0, array)
+
+
+def of_columns(x: Any) -> Any:
+    if len(x.shape) != 2 or not x.shape[0]:
+        raise ValueError("expected a matrix with rows")
+    return jax.ShapeDtypeStruct(x.shape[1:], x.dtype)
+
+
+def test_a_gradient_that_is_right_for_squares_alone_is_found() -> None:
+    op = pyfunc(
+        lambda x: x.mean(0, dtype=x.dtype),
+        out=of_columns,
+        bprop=lambda x, out, dout: (jnp.broadcast_to(dout / x.shape[1], x.shape),),
+    )
+    finding = gradient_of(op, np.linspace(1, 2, 9, dtype=np.float32).reshape(3, 3))
+    assert finding.verdict == "failed", finding
+    assert finding.details[0].startswith("input 0 [4, 3]: input 0, "), finding
+
+
 def test_a_right_gradient_passes_at_all_points() -> None:
     finding = gradient_of(cube(lambda x: 3 * x**2), X)
     assert finding.verdict == "passed", finding
@@ -88,11 +124,12 @@ def test_a_gradient_that_would_fill_memory_is_not_compared_for_many_elements() -
 
     def rule(x: Any, out: Any, dout: Any) -> Any:
         sizes.append(x.size)
-        return ((jnp.eye(x.size) * 2 * x) @ dout,)
+        slopes = jnp.eye(x.size) * 2 * x.reshape(-1)
+        return ((slopes @ dout.reshape(-1)).reshape(x.shape),)
 
     finding = gradient_of(Custom(np.square, first, first, bprop=rule), X)
     assert finding.verdict == "passed", finding
-    assert finding.summary.endswith("; 10 other points, second order")  # and none is long
+    assert finding.summary.endswith("; 13 other points, second order")  # and none is long
     assert max(sizes) > 8192
 
 

@@ -6,6 +6,7 @@ inputs, or computes something; it does not leave its arrays.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -78,11 +79,29 @@ def with_unlike_shapes(flat: Sequence[np.ndarray]) -> Iterator[tuple[str, Arrays
                 yield f"input {index} {list(shape)}", _with(flat, index, wrapped(array, shape))
 
 
+def no_longer_square(flat: Sequence[np.ndarray]) -> Iterator[tuple[str, Arrays]]:
+    """Yields arrays of which one, or all of one shape, are no longer square, and that in words."""
+    shapes = {array.shape for array in flat}
+    for index, array in enumerate(flat[:_ARRAYS]):
+        extents = array.shape
+        for shape in _longer(extents, extents) if math.prod(extents) else ():
+            yield f"input {index} {list(shape)}", _with(flat, index, wrapped(array, shape))
+            if len(flat) > 1 and len(shapes) == 1 and not index:
+                yield f"all {list(shape)}", tuple(wrapped(each, shape) for each in flat)
+
+
 def _with_another_axis(shape: Shape, extents: Sequence[int]) -> Iterator[Shape]:
     """Yields shapes of which one axis is longer, or of 1, if it is as long as others."""
+    for longer in _longer(shape, extents):
+        yield longer
+        yield tuple(n if n == m else 1 for n, m in zip(shape, longer, strict=True))
+
+
+def _longer(shape: Shape, extents: Sequence[int]) -> Iterator[Shape]:
+    """Yields shapes of which one axis is longer, if it is as long as others."""
     for axis, n in enumerate(shape[:_AXES]):
         if n and extents.count(n) > 1:
-            yield from ((*shape[:axis], m, *shape[axis + 1 :]) for m in (n + 1, 1))
+            yield (*shape[:axis], n + 1, *shape[axis + 1 :])
 
 
 def _with(flat: Sequence[np.ndarray], index: int, changed: np.ndarray) -> Arrays:

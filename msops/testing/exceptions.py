@@ -20,7 +20,7 @@ def is_on_purpose(error: Exception) -> bool:
 def is_of_library(error: Exception) -> bool:
     """Returns whether JAX or NumPy raised an exception, or an operator did: nobody meant it."""
     frames = traceback.extract_tb(error.__traceback__)
-    packages = {"jax", "jaxlib", "numpy"}
+    packages = {"jax", "jaxlib", "numpy", "opt_einsum"}
     if frames and packages.intersection(Path(frames[-1].filename).parts):
         return True
     return not is_on_purpose(error)

@@ -14,7 +14,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from msops.testing.bad_inputs import with_last_integer
+from msops.testing.bad_inputs import no_longer_square, with_last_integer
 from msops.testing.code_constants import words_of
 from msops.testing.finite_differences import REAL, average_size
 from msops.testing.other_inputs import (
@@ -47,6 +47,7 @@ def other_points(subject: Subject) -> Iterator[tuple[str, Subject]]:
     for name, flat in (
         *_other_sizes(subject.flat),
         *with_other_ranks(subject.flat),
+        *no_longer_square(subject.flat),
         # One may stand for what is left out, or count from the end.
         *with_last_integer(subject.flat, (-1, *numbers)),
     ):
