@@ -48,6 +48,7 @@ from msops._loops.analysis.costs import (
 )
 from msops._loops.ir.building import integer
 from msops._loops.ir.elements import exists
+from msops._loops.ir.facts import kept
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
@@ -117,6 +118,11 @@ _Planned: TypeAlias = dict[tuple[int, Expr], RowValue]
 
 def tabulate_values(kernel: Kernel) -> Kernel:
     """Returns the kernel with such values in tables."""
+    own = [expr for stmt in statements(kernel.body) for expr in own_expressions(stmt)]
+    # A condition may choose each value that is stored in it.
+    chosen = (stored_in((stmt,)) for stmt in statements(kernel.body) if isinstance(stmt, If))
+    if sum(map(_most_effort, own)) + sum(map(len, chosen)) < _LEAST_EFFORT:
+        return kernel
     kernel = _with_rows_inside(kernel)
     planned = None
     values = (expr for stmt in statements(kernel.body) for expr in own_expressions(stmt))
@@ -451,6 +457,10 @@ class _Tables:
             return expr
         if isinstance(expr, Load) and not _is_scattered(expr):
             return expr
+        if _most_effort(expr) < _LEAST_EFFORT and not any(
+            not load.indices and load.buffer in held for load in loads(expr) for held in values
+        ):
+            return expr
         # A value that the variable of a loop is in changes with that loop.
         over = variables(expr)
         found = [
@@ -630,6 +640,19 @@ def _is_worth_a_table(value: Expr) -> bool:
         is_float(value.dtype) and any(map(_is_widening, parts))
     )
     return is_long and bool(variables(value) or loads(value))
+
+
+@kept
+def _most_effort(expr: Expr) -> float:
+    """Returns an effort that no value in an expression exceeds, as long as its variables are not
+    followed; one that has a table whatever its effort exceeds any."""
+    parts = set(expressions(expr))
+    if any(
+        _is_widening(part) or _is_slow(part) or (isinstance(part, Load) and _is_scattered(part))
+        for part in parts
+    ):
+        return math.inf
+    return sum(map(_effort, parts))
 
 
 def _is_scattered(load: Load) -> bool:
