@@ -570,13 +570,13 @@ def test_what_isl_cannot_finish_runs_in_order_and_explain_says_so(lower, monkeyp
     def blend(a, b):
         c = output_tensor(a.shape, a.dtype)
         for i in range(1, a.shape[0]):
-            t = a[i] * b[i]
-            c[i] = c[i - 1] + t * t
+            t = a[a.shape[0] - 1 - i] * b[a.shape[0] - 1 - i]
+            c[a.shape[0] - 1 - i] = c[a.shape[0] - i] + t * t
         return c
 
     op = make(blend, lower)
     a, b = jnp.linspace(0.0, 1.0, 5), jnp.linspace(1.0, 2.0, 5)
-    expected = lambda a: jnp.cumsum((a * b).at[0].set(0.0) ** 2)  # noqa: E731
+    expected = lambda a: jnp.cumsum((a * b)[::-1].at[0].set(0.0) ** 2)[::-1]  # noqa: E731
     np.testing.assert_allclose(op(a, b), expected(a), rtol=1e-6)
     got = jax.grad(lambda a: op(a, b).sum())(a)
     np.testing.assert_allclose(got, jax.grad(lambda a: expected(a).sum())(a), rtol=1e-6)

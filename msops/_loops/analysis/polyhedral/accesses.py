@@ -15,8 +15,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from msops._loops.analysis.polyhedral import library
-from msops._loops.analysis.polyhedral.domain import Domain
+from msops._loops.analysis.polyhedral.domain import Domain, box
 from msops._loops.analysis.polyhedral.library import TooComplex, isl
+from msops._loops.analysis.polyhedral.uniform import UniformAccess, uniform
 from msops._loops.ir.nodes import (
     Buffer,
     Expr,
@@ -42,7 +43,8 @@ class Access:
       order: the number of the statement in the text, counted over the kernel.
       is_write: whether it is the write of a store.
       domain: the iterations in which it happens.
-      relation: from iterations to elements.
+      uniform: the access without isl; None if that is not possible.
+      related: from iterations to elements; None if `uniform` says it.
       is_exact: whether each iteration touches exactly these elements; else at most these.
     """
 
@@ -52,8 +54,18 @@ class Access:
     order: int
     is_write: bool
     domain: Domain
-    relation: isl.Map
+    uniform: UniformAccess | None
+    related: isl.Map | None
     is_exact: bool
+
+    @functools.cached_property
+    def relation(self) -> isl.Map:
+        """From iterations to elements."""
+        if self.related is not None:
+            return self.related
+        indices = map(self.domain.expression, self.node.indices)
+        elements = (isl.Map.from_pw_aff(index) for index in indices if index is not None)
+        return _relation(self.domain, self.private_loops, elements)
 
     @functools.cached_property
     def buffer(self) -> str:
@@ -63,7 +75,7 @@ class Access:
     @functools.cached_property
     def private_loops(self) -> int:
         """The number of loops around the `Local` of the buffer; 0 for a buffer of the kernel."""
-        return int(self.relation.dim(isl.dim_type.out)) - len(self.declared.shape)
+        return self.domain.scope.depths.get(self.buffer, 0)
 
     @functools.cached_property
     def loops(self) -> tuple[For, ...]:
@@ -163,19 +175,27 @@ def accesses_at(sites: Iterable[AccessSite], context: isl.Context) -> tuple[Acce
 
 def _access(site: AccessSite, domain: Domain) -> Access:
     node, scope = site.access, site.scope
-    buffer, private = scope.buffers[node.buffer], scope.depths.get(node.buffer, 0)
-    elements = [isl.Map.from_pw_aff(domain.iterator(depth)) for depth in range(private)]
-    is_write = isinstance(node, Store)
+    buffer, is_write = scope.buffers[node.buffer], isinstance(node, Store)
+    made = functools.partial(Access, node, buffer, site.statement, site.order, is_write, domain)
+    known = uniform(node, buffer.shape, domain.spans)
+    if known is not None:
+        return made(known, None, True)
     is_exact = domain.is_exact
+    elements = []
     for index, size in zip(node.indices, buffer.shape, strict=True):
         element = _element(index, size, domain, is_write)
         is_exact = is_exact and element is not None
         elements.append(_anywhere(domain, size) if element is None else element)
-    relation = isl.Map.from_domain(isl.Set.universe(domain.points.get_space()))
-    for element in elements:
+    return made(None, _relation(domain, scope.depths.get(node.buffer, 0), elements), is_exact)
+
+
+def _relation(domain: Domain, private: int, elements: Iterable[isl.Map]) -> isl.Map:
+    """Returns a relation of all dimensions from those of the indices."""
+    relation = isl.Map.from_domain(isl.Set.universe(domain.space))
+    own = (isl.Map.from_pw_aff(domain.iterator(depth)) for depth in range(private))
+    for element in (*own, *elements):
         relation = relation.flat_range_product(element)
-    relation = relation.intersect_domain(domain.points)
-    return Access(node, buffer, site.statement, site.order, is_write, domain, relation, is_exact)
+    return relation.intersect_domain(domain.points)
 
 
 def _element(index: Expr, size: int, domain: Domain, is_store: bool) -> isl.Map | None:
@@ -197,24 +217,9 @@ def _element(index: Expr, size: int, domain: Domain, is_store: bool) -> isl.Map 
 
 
 def _anywhere(domain: Domain, size: int) -> isl.Map:
-    universe = isl.Set.universe(domain.points.get_space())
+    universe = isl.Set.universe(domain.space)
     return isl.Map.from_domain_and_range(universe, _interval(domain, size))
 
 
 def _interval(domain: Domain, size: int) -> isl.Set:
-    return box(domain.points.get_ctx(), (size,))
-
-
-def box(context: isl.Context, shape: tuple[int, ...]) -> isl.Set:
-    """Returns the elements of a buffer of some shape."""
-    space = isl.Space.set_alloc(context, 0, len(shape))
-    axes = isl.LocalSpace.from_space(space)
-    elements = isl.Set.universe(space)
-    for axis, size in enumerate(shape):
-        position = isl.PwAff.from_aff(isl.Aff.var_on_domain(axes, isl.dim_type.set, axis))
-        first, end = (
-            isl.PwAff.from_aff(isl.Aff.val_on_domain(axes, isl.Val.int_from_si(context, bound)))
-            for bound in (0, size)
-        )
-        elements = elements.intersect(position.ge_set(first)).intersect(position.lt_set(end))
-    return elements
+    return box(domain.context, [(0, size)])

@@ -15,6 +15,7 @@ from typing import Literal
 
 from msops._loops.analysis.polyhedral.accesses import Access, analysis
 from msops._loops.analysis.polyhedral.library import isl
+from msops._loops.analysis.polyhedral.uniform import meetings
 from msops._loops.analysis.updates import Update, kept_extreme_of, update_of
 from msops._loops.ir.nodes import Kernel, Store, Var
 
@@ -95,6 +96,17 @@ def _between(first: Access, second: Access, updates: _Updates) -> Iterator[Depen
     """Yields the dependences of two accesses, `first` not after `second` in the text."""
     is_exact = first.is_exact and second.is_exact
     common = common_loops(first, second)
+    met = None
+    if first.uniform is not None and second.uniform is not None:
+        met = meetings(first.uniform, second.uniform, common, first.private_loops)
+    if met is not None:
+        is_reduction = bool(met) and updates.commute(first, second)
+        for carrier, is_later, is_earlier in met:
+            if is_later and (carrier is not None or first.order < second.order):
+                yield Dependence(first, second, carrier, is_exact, is_reduction)
+            if is_earlier and first is not second:
+                yield Dependence(second, first, carrier, is_exact, is_reduction)
+        return
     # One element per iteration: most accesses are such, and isl takes longer to say so.
     is_of_one = is_exact and _set_apart(first, second) >= {*common}
     if is_of_one and first.order == second.order:

@@ -9,8 +9,12 @@ not exact: it holds the iterations that may run.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+from msops._loops.analysis.boxes import Span
+from msops._loops.analysis.costs import fixed_span
 from msops._loops.analysis.polyhedral.library import isl
 from msops._loops.ir.nodes import (
     Binary,
@@ -24,7 +28,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import COMPARISONS, INTEGERS, NEGATED
-from msops._loops.ir.ranges import dtype_range, is_within, unwrapped_range
+from msops._loops.ir.ranges import Range, dtype_range, is_within, unwrapped_range
 from msops._loops.ir.walk import Scope
 
 _SETS = {op: getattr(isl.PwAff, f"{op}_set") for op in COMPARISONS}
@@ -36,21 +40,37 @@ class Domain:
 
     Attributes:
       scope: the scope there.
-      points: the iterations, one dimension per loop.
+      context: isl's.
       variables: those of the loops, outermost first.
       is_exact: whether every point is an iteration that gets there; else some may not.
+      spans: the first and last iteration of each loop, if nothing else narrows the domain and each
+        loop certainly runs; else None.
+      narrowed: the iterations, if `spans` do not say them.
     """
 
     scope: Scope
-    points: isl.Set
+    context: isl.Context
     variables: tuple[str, ...]
     is_exact: bool
+    spans: Mapping[str, Range] | None
+    narrowed: isl.Set | None
 
     @staticmethod
     def of(scope: Scope, context: isl.Context) -> Domain:
         """Returns the domain of the body of a kernel."""
-        once = isl.Set.universe(isl.Space.set_alloc(context, 0, 0))
-        return Domain(scope, once, (), True)
+        return Domain(scope, context, (), True, {}, None)
+
+    @cached_property
+    def points(self) -> isl.Set:
+        """The iterations, one dimension per loop. Most accesses are understood without them."""
+        if self.narrowed is not None:
+            return self.narrowed
+        return box(self.context, [(low, high + 1) for low, high in (self.spans or {}).values()])
+
+    @cached_property
+    def space(self) -> isl.Space:
+        """The space of the iterations."""
+        return isl.Space.set_alloc(self.context, 0, len(self.variables))
 
     def inside(self, scope: Scope) -> Domain:
         """Returns the domain of a scope directly inside this domain's."""
@@ -62,9 +82,13 @@ class Domain:
         return dataclasses.replace(self, scope=scope)
 
     def _iterated(self, loop: For, scope: Scope) -> Domain:
+        span = fixed_span(loop)
+        if self.spans is not None and span is not None and span[0] < span[1]:
+            spans = {**self.spans, loop.var: (span[0], span[1] - 1)}
+            return dataclasses.replace(self, scope=scope, variables=(*spans,), spans=spans)
         points = self.points.add_dims(isl.dim_type.set, 1)
         variables = (*self.variables, loop.var)
-        inner = dataclasses.replace(self, scope=scope, points=points, variables=variables)
+        inner = Domain(scope, self.context, variables, self.is_exact, None, points)
         variable = inner.iterator(len(self.variables))
         begin, end = inner.expression(loop.begin), inner.expression(loop.end)
         if begin is not None:
@@ -72,13 +96,14 @@ class Domain:
         if end is not None:
             points = points.intersect(variable.lt_set(end))
         is_exact = self.is_exact and begin is not None and end is not None
-        return dataclasses.replace(inner, points=points, is_exact=is_exact)
+        return dataclasses.replace(inner, narrowed=points, is_exact=is_exact)
 
     def where(self, condition: Expr, negated: bool = False) -> Domain:
         """Returns the part of this domain where a condition holds, or does not."""
         narrowed, is_exact = self._condition(condition, negated)
         points = self.points if narrowed is None else self.points.intersect(narrowed)
-        return dataclasses.replace(self, points=points, is_exact=self.is_exact and is_exact)
+        is_exact = self.is_exact and is_exact
+        return dataclasses.replace(self, spans=None, narrowed=points, is_exact=is_exact)
 
     def expression(self, expr: Expr, wraps: bool = False) -> isl.PwAff | None:
         """Returns an integer expression as a quasi-affine expression of isl; None if it is not one.
@@ -161,7 +186,7 @@ class Domain:
         match expr:
             case Const(value=value):
                 holds = bool(value) != negated
-                return (None if holds else isl.Set.empty(self.points.get_space())), True
+                return (None if holds else isl.Set.empty(self.space)), True
             case Unary(op="not", operand=operand):
                 return self._condition(operand, not negated)
             case Binary(op=("land" | "lor") as op, left=left, right=right):
@@ -184,8 +209,23 @@ class Domain:
         return None, False
 
     def _space(self) -> isl.LocalSpace:
-        return isl.LocalSpace.from_space(self.points.get_space())
+        return isl.LocalSpace.from_space(self.space)
 
     def _value(self, value: float) -> isl.Val:
         # The value goes through text: some numbers of 64 bits fit no C long.
-        return isl.Val.read_from_str(self.points.get_ctx(), str(int(value)))
+        return isl.Val.read_from_str(self.context, str(int(value)))
+
+
+def box(context: isl.Context, spans: Sequence[Span]) -> isl.Set:
+    """Returns the points of some spans, one of each dimension."""
+    space = isl.Space.set_alloc(context, 0, len(spans))
+    axes = isl.LocalSpace.from_space(space)
+    points = isl.Set.universe(space)
+    for axis, span in enumerate(spans):
+        position = isl.PwAff.from_aff(isl.Aff.var_on_domain(axes, isl.dim_type.set, axis))
+        first, end = (
+            isl.PwAff.from_aff(isl.Aff.val_on_domain(axes, isl.Val.int_from_si(context, bound)))
+            for bound in span
+        )
+        points = points.intersect(position.ge_set(first)).intersect(position.lt_set(end))
+    return points

@@ -15,13 +15,13 @@ from dataclasses import dataclass
 from msops._loops.analysis.polyhedral.accesses import (
     Access,
     accesses_at,
-    box,
     first_iteration,
 )
 from msops._loops.analysis.polyhedral.dependences import common_loops
+from msops._loops.analysis.polyhedral.domain import box
 from msops._loops.analysis.polyhedral.library import isl
-from msops._loops.ir.building import integer
-from msops._loops.ir.nodes import Buffer, Expr, If, Kernel, Local, Stmt, Store, Var
+from msops._loops.analysis.polyhedral.uniform import covers
+from msops._loops.ir.nodes import Buffer, Expr, If, Kernel, Local, Stmt, Store
 from msops._loops.ir.walk import AccessSite, statements, visit
 
 IN, OUT = isl.dim_type.in_, isl.dim_type.out
@@ -70,7 +70,7 @@ class Flow:
         if any(map(_is_whole, writes)):
             return True
         certain = [write.relation.range() for write in writes]
-        missing = box(certain[0].get_ctx(), self.declared.shape)
+        missing = box(certain[0].get_ctx(), [(0, size) for size in self.declared.shape])
         for filled in certain:
             missing = missing.subtract(filled)
         return bool(missing.is_empty())
@@ -85,7 +85,7 @@ def flows(kernel: Kernel, accesses: Sequence[Access]) -> Mapping[str, Flow]:
             by_buffer[access.buffer].append(access)
     chosen = [site for site in _stores_of_conditions(kernel) if site.access.buffer in by_buffer]
     if chosen:
-        for access in accesses_at(chosen, accesses[0].relation.get_ctx()):
+        for access in accesses_at(chosen, accesses[0].domain.context):
             by_buffer[access.buffer].append(access)
     return {
         name: Flow(
@@ -127,7 +127,9 @@ def _certain(body: Iterable[Stmt]) -> dict[tuple[str, tuple[Expr, ...]], Store]:
 def _unwritten(read: Access, writes: Iterable[Access], together: int = 0) -> isl.Map | None:
     """Returns the map from iterations of a read to elements it may find unwritten, or None."""
     writes = list(writes)
-    if any(_is_just_before(write, read, together) for write in writes):
+    if any(
+        _is_just_before(write, read, together) or _covers(write, read, together) for write in writes
+    ):
         return None
     missing = read.relation
     # The write that shares most loops with the read is the likeliest to cover it.
@@ -140,13 +142,16 @@ def _unwritten(read: Access, writes: Iterable[Access], together: int = 0) -> isl
 
 
 def _is_whole(write: Access) -> bool:
-    """Returns whether a store in a loop over each dimension, and nothing else, fills a buffer."""
-    spans = {Var(loop.var): (loop.begin, loop.end) for loop in write.loops}
-    shape = write.declared.shape
-    found = [spans.pop(index, None) for index in write.node.indices if isinstance(index, Var)]
-    return len(write.domain.scope.path) == len(shape) and found == [
-        (integer(0), integer(size)) for size in shape
-    ]
+    """Returns whether a store in loops of fixed bounds fills a buffer."""
+    return write.uniform is not None and write.uniform.fills(write.declared.shape)
+
+
+def _covers(write: Access, read: Access, together: int) -> bool:
+    """Returns whether a write sets all that is read, in the same iteration of common loops."""
+    if write.uniform is None or read.uniform is None or write.order >= read.order:
+        return False
+    common = common_loops(write, read)
+    return len(common) >= together and covers(write.uniform, read.uniform, common)
 
 
 def _is_just_before(write: Access, read: Access, together: int) -> bool:
