@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from msops._base import processor
 from msops._loops.analysis.affine import affine
 from msops._loops.analysis.updates import Update
+from msops._loops.ir.facts import kept
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     Binary,
@@ -104,6 +105,7 @@ def _fewest_lanes(loop: For) -> int:
     return max(2, processor.LEAST_VECTOR_BYTES // _widest(loop))
 
 
+@kept
 def _widest(loop: For) -> int:
     """Returns the most bytes of a value that a loop computes."""
     parts = (part for stmt in statements(loop.body) for part in _computed(stmt))

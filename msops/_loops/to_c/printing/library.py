@@ -7,6 +7,7 @@ check them, too.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Iterable
 
 from msops._loops.to_c.text.names import LIBRARY
 
@@ -27,7 +28,6 @@ _MEMORY = {
     "free": "void free(void* memory);",
     "madvise": "int madvise(void* memory, __SIZE_TYPE__ size, int advice);",
 }
-_CALL = re.compile(r"\b([a-z]\w*)\(")
 
 
 def _prototypes() -> dict[str, str]:
@@ -42,23 +42,31 @@ def _prototypes() -> dict[str, str]:
 
 _PROTOTYPES = _prototypes()
 
-# No variable has the name of a function. A processor without such an instruction calls fmaf.
-_MATHEMATICAL = re.compile(
-    rf"\b(?:__builtin_)?(?:{'|'.join((*LIBRARY, 'fma'))})f?\b",
+# A processor without such an instruction calls fmaf.
+_MATHEMATICAL = frozenset(
+    f"{prefix}{name}{suffix}"
+    for prefix in ("", "__builtin_")
+    for name in (*LIBRARY, "fma")
+    for suffix in ("", "f")
 )
+_BETWEEN_WORDS = {code: " " for code in range(128) if not re.match(r"\w", chr(code))}
 
 
-def declarations(text: str) -> str:
-    """Returns the types of <stdint.h>, and declarations of the functions that C code calls."""
-    called = dict.fromkeys(_CALL.findall(text))
-    functions = [_PROTOTYPES[name] for name in called if name in _PROTOTYPES]
+def words_in(text: str) -> dict[str, None]:
+    """Returns the words of C code, each once, in order; no variable is named as a function is."""
+    return dict.fromkeys(text.translate(_BETWEEN_WORDS).split())
+
+
+def declarations(words: Collection[str]) -> str:
+    """Returns the types of <stdint.h>, and declarations of the functions among words of C code."""
+    functions = [_PROTOTYPES[word] for word in words if word in _PROTOTYPES]
     # For __GLIBC_PREREQ.
-    headers = ["#include <features.h>"] if "__GLIBC_PREREQ" in text else []
+    headers = ["#include <features.h>"] if "__GLIBC_PREREQ" in words else []
     return "\n".join(
         (*headers, _TYPES, _COPY, *(f'extern "C" {function}' for function in functions))
     )
 
 
-def libraries_of(text: str) -> tuple[str, ...]:
-    """Returns the names of the libraries that C code calls, beside the C library."""
-    return ("m",) if _MATHEMATICAL.search(text) else ()
+def libraries_of(words: Iterable[str]) -> tuple[str, ...]:
+    """Returns the names of the libraries that words of C code call, beside the C library."""
+    return () if _MATHEMATICAL.isdisjoint(words) else ("m",)

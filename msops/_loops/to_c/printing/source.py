@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from msops._loops.ir.nodes import Kernel
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.to_c.printing.dialect import C
-from msops._loops.to_c.printing.library import declarations, libraries_of
+from msops._loops.to_c.printing.library import declarations, libraries_of, words_in
 from msops._loops.to_c.printing.printer import CPrinter
 from msops._loops.to_c.printing.storage import Placement, Storage, place_buffers
 from msops._loops.to_c.printing.thread_calls import PARALLEL_FOR
@@ -119,8 +119,9 @@ def c_source(
     ]
     text = "\n\n".join(parts)
     flag = FLAG_OF_GCC if has_vectors_in_order(kernel) else ""
-    whole = f"{flag}{declarations(text)}\n\n{text}\n"
-    return CSource(whole, symbol, workspaces, libraries_of(whole))
+    words = words_in(text)
+    whole = f"{flag}{declarations(words)}\n\n{text}\n"
+    return CSource(whole, symbol, workspaces, libraries_of(words))
 
 
 def _body_function(printer: CPrinter, names: list[str], body: list[str]) -> str:
