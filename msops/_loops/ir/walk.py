@@ -272,6 +272,10 @@ class Scope:
     depths: Mapping[str, int] = dataclasses.field(default_factory=dict)
     outer: Scope | None = None
     contents: Callable[[], Ranges] = dict
+    # What `inside` returned, by the identity of each statement, which stays in memory.
+    _insides: dict[int, tuple[Stmt, tuple[Scope, ...]]] = dataclasses.field(
+        default_factory=dict, init=False, repr=False
+    )
 
     @staticmethod
     def of(kernel: Kernel) -> Scope:
@@ -295,11 +299,6 @@ class Scope:
             return nested_ranges(self.loops, {})
         ranges = nested_ranges(self.loops, self.contents())
         return {loop.var: ranges[loop.var] for loop in self.loops}
-
-    @functools.cached_property
-    def _insides(self) -> dict[int, tuple[Stmt, tuple[Scope, ...]]]:
-        """What `inside` returned, by the identity of each statement, which stays in memory."""
-        return {}
 
     def inside(self, stmt: Stmt) -> tuple[Scope, ...]:
         """Returns the scope of each body of a statement in this scope."""
@@ -607,7 +606,7 @@ def map_accesses(body: tuple[Stmt, ...], change: ChangeAccess) -> tuple[Stmt, ..
     def part(expr: Expr) -> Expr:
         return change(expr) if isinstance(expr, Load) else expr
 
-    loads_changed = map_all(body, lambda expr: rewrite(expr, part))
+    loads_changed = map_all(body, lambda expr: rewrite(expr, part) if loads(expr) else expr)
     return rewrite_statements(loads_changed, lambda store: (change(store),), Store)
 
 
@@ -628,6 +627,8 @@ def replaced(body: tuple[Stmt, ...], old: Expr, new: Expr) -> tuple[Stmt, ...]:
 
 def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     """Returns the expression with loop variables replaced."""
+    if variables(expr).isdisjoint(values):
+        return expr
     return rewrite(
         expr, lambda part: values.get(part.name, part) if isinstance(part, Var) else part
     )

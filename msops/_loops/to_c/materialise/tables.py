@@ -87,6 +87,7 @@ from msops._loops.ir.walk import (
     stored_in,
     substitute,
     variables,
+    visit,
     with_body,
     with_parts,
 )
@@ -125,8 +126,7 @@ def tabulate_values(kernel: Kernel) -> Kernel:
         return kernel
     kernel = _with_rows_inside(kernel)
     planned = None
-    values = (expr for stmt in statements(kernel.body) for expr in own_expressions(stmt))
-    if any(map(_is_slow, (part for expr in values for part in expressions(expr)))):
+    if _may_have_rows(kernel):
         planning = _Tables(kernel)
         planning.succession(kernel.body, Scope.of(kernel), ())
         planned = planning.planned
@@ -136,6 +136,17 @@ def tabulate_values(kernel: Kernel) -> Kernel:
         return kernel
     # The first drops stores to tables that nothing reads, the second what they were computed from.
     return unique_names(simplify(simplify(with_body(kernel, body))))
+
+
+def _may_have_rows(kernel: Kernel) -> bool:
+    """Returns whether several loops call functions, or one that is a sum; see `row_values`."""
+    around = [
+        scope.loops[-1]
+        for stmt, scope in visit(kernel)
+        if scope.loops
+        and any(_is_slow(part) for own in own_expressions(stmt) for part in expressions(own))
+    ]
+    return len({loop.var for loop in around}) > 1 or any(loop.kind != "parallel" for loop in around)
 
 
 def _with_rows_inside(kernel: Kernel) -> Kernel:
@@ -504,6 +515,8 @@ class _Tables:
           held: what variables hold before it, in terms of what the loop does not change.
         """
         frame = self._frames[-1]
+        if not (self._is_planning or self.planned):
+            return None
         if frame.conditions < self._conditions or not any(map(_is_slow, expressions(expr))):
             return None
         value = self._value(frame, held, expr, scope)

@@ -10,6 +10,7 @@ import math
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
+from msops._loops.ir.facts import kept
 from msops._loops.ir.nodes import INDEX_DTYPE, Expr, For, Load, Store, Within
 from msops._loops.ir.ranges import dtype_range
 from msops._loops.ir.walk import accesses_in, declared_in, expressions, loads, variables
@@ -22,6 +23,12 @@ from msops._loops.to_c.text.syntax import ROUNDED
 
 MOST_STEP = 4
 """Elements between lanes that are picked from whole vectors."""
+
+
+@kept
+def _accesses(loop: For) -> tuple[Load | Store, ...]:
+    """Returns the accesses of arrays in a loop, each once."""
+    return tuple(dict.fromkeys(a for a in accesses_in(loop.body) if a.indices))
 
 
 class LaneElements(VectorFunctions):
@@ -41,7 +48,7 @@ class LaneElements(VectorFunctions):
         self.stored: dict[tuple[str, tuple[Expr, ...]], str] = {}
         self._var = loop.var
         self.variables = declared_in(loop.body) | {*variables}
-        self._accesses = dict.fromkeys(a for a in accesses_in(loop.body) if a.indices)
+        self._accesses = _accesses(loop)
         self._on: list[tuple[str, int]] = []
 
     def is_uniform(self, expr: Expr) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from msops._loops.analysis.updates import Update, sum_of
+from msops._loops.ir.facts import kept
 from msops._loops.ir.nodes import Binary, Expr, For, If, Load, Local, Stmt, Store
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.walk import accesses_in, declared_in, loads, loads_in, statements
@@ -41,6 +42,18 @@ class _Row:
     vectors: dict[Store, str] = field(default_factory=dict)
 
 
+@kept
+def _loaded(loop: For) -> frozenset[tuple[str, tuple[Expr, ...]]]:
+    """Returns what a loop loads, as buffers and indices."""
+    return frozenset((load.buffer, load.indices) for load in loads_in(loop.body))
+
+
+@kept
+def _computes(loop: For) -> bool:
+    """Returns whether a loop does more than to copy."""
+    return bool(work(statements(loop.body)))
+
+
 class LaneStatements:
     """Prints the body of a loop for all lanes.
 
@@ -56,8 +69,6 @@ class LaneStatements:
         self.lanes = LaneValues(values, loop, lanes, updates)
         self._own = declared_in(loop.body)
         self._updates = updates
-        self._loaded = {(load.buffer, load.indices) for load in loads_in(loop.body)}
-        self._computes = bool(work(statements(loop.body)))
         self._conditions_around: dict[str, int] = {}
         self._conditions = self._kept = 0
         # By variable, a mark of its value; and the marks that the condition around compares.
@@ -184,7 +195,7 @@ class LaneStatements:
         row = self._rows.get(store)
         step = self.lanes.step(store)
         is_in_line = step == 1 or (step == -1 and dtype != "bool")
-        if not (self._computes or row or is_in_line):
+        if not (row or is_in_line or _computes(self._loop)):
             # Nothing but a copy of elements one by one.
             raise UnprintableError
         if dtype in ROUNDED and store.buffer in self._values.variables:
@@ -290,7 +301,7 @@ class LaneStatements:
     def _is_loaded(self, store: Store) -> bool:
         """Returns whether the body loads what a store stores, from indices that do not change."""
         at = store.buffer, store.indices
-        return at in self._loaded and not any(map(loads, store.indices))
+        return at in _loaded(self._loop) and not any(map(loads, store.indices))
 
     def _forget(self, buffer: str) -> None:
         """Forgets what elements of a buffer hold."""

@@ -24,6 +24,7 @@ from msops._loops.analysis.costs import fixed_span, fixed_trips
 from msops._loops.ir.building import binary, element_of, integer
 from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import Binary, Const, Expr, For, Kernel, Stmt, Store
+from msops._loops.ir.operators import COMPARISONS
 from msops._loops.ir.ranges import Ranges, loop_range, nested_ranges
 from msops._loops.ir.walk import (
     Scope,
@@ -61,9 +62,16 @@ _MOST_POSITIONS = 16
 _MOST_CASES = 32
 """Values that the other variables of a condition may have."""
 
+_TESTS = (*COMPARISONS, "min", "max")
+"""What tells positions apart."""
+
 
 def partition_windows(kernel: Kernel) -> Kernel:
     """Returns the kernel with loops split where parts of windows begin to lie outside."""
+    own = (expr for stmt in statements(kernel.body) for expr in own_expressions(stmt))
+    parts = (part for expr in own for part in expressions(expr))
+    if not any(isinstance(part, Binary) and part.op in _TESTS for part in parts):
+        return kernel
     around = rewrite_loops(kernel, _around_windows, "parallel")
     positions = rewrite_loops(around, _over_positions, "reduction")
     if positions is kernel:
