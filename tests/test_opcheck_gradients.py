@@ -95,6 +95,22 @@ def _filled(array: Any) -> Any:
     return np.where(np.asarray(array) == 0, 0, array)
 
 
+@pytest.mark.parametrize(
+    ("name", "rule"),
+    [
+        ("huge: input 0, ", lambda x, y, out: (x / jnp.sqrt(x * x + y * y), y / out)),
+        ("", lambda x, y, out: (x / out, y / out)),
+    ],
+)
+def test_a_gradient_that_overflows_is_found(name: str, rule: Any) -> None:
+    def bprop(x: Any, y: Any, out: Any, dout: Any) -> Any:
+        return tuple(dout * jnp.where(out == 0, 0, slope) for slope in rule(x, y, out))
+
+    finding = gradient_of(Custom(np.hypot, first, first, bprop=bprop), X, 2 * X)
+    assert finding.verdict == ("failed" if name else "passed"), finding
+    assert not name or finding.details[0].startswith(name), finding
+
+
 def of_columns(x: Any) -> Any:
     if len(x.shape) != 2 or not x.shape[0]:
         raise ValueError("expected a matrix with rows")

@@ -65,6 +65,7 @@ class Comparison:
     of_parts: bool = False
     has_forward: bool = True
     only_if_smooth: bool = False
+    least_slope: float = 0.0
 
 
 def compare(
@@ -120,11 +121,13 @@ def compare(
         if limit is None:
             continue
         measured, error = limit
+        if abs(measured) < how.least_slope * largest(direction):
+            continue
         sizes = [
             np.linalg.norm(w) * largest(np.asarray(r))
             for w, r in zip(weights, results, strict=True)
         ]
-        rounding = _UNITS * unit * float(np.linalg.norm(sizes)) / balanced
+        rounding = _UNITS * unit * math.hypot(*sizes) / balanced
         scales = [max(np.abs(terms).sum(), abs(measured)) for terms in terms_of_mode.values()]
         part_of_one = _TOLERANCES[how.precision]
         if how.only_if_smooth and (
@@ -135,6 +138,8 @@ def compare(
         compared += 1
         for (mode, terms), scale in zip(terms_of_mode.items(), scales, strict=True):
             derived = terms.sum()
+            if how.least_slope and terms.any() and math.isfinite(derived):
+                continue
             part = part_of_one * scale
             # Twice, as the error is itself an estimate.
             allowed = part + 2 * error + rounding

@@ -31,6 +31,8 @@ _MANY = 150
 _TOO_MANY = 20_000
 # Elements of the largest array where one axis is long, and the most of any array.
 _LONG, _MOST = 8192, 40_000
+# How far beyond the largest number that has a square.
+_BEYOND = 4.0
 
 Change: TypeAlias = Callable[[np.ndarray, np.random.Generator], np.ndarray]
 
@@ -54,6 +56,11 @@ def other_points(subject: Subject) -> Iterator[tuple[str, Subject]]:
         yield name, _redrawn(subject, flat, _like)
     yield from subject.with_other_attributes()
     yield from _with_other_words(subject)
+
+
+def huge_point(subject: Subject) -> Subject:
+    """Returns the op on numbers whose squares overflow; of what comes of them few slopes count."""
+    return _redrawn(subject, subject.flat, _huge)
 
 
 def _with_other_words(subject: Subject) -> Iterator[tuple[str, Subject]]:
@@ -95,6 +102,11 @@ def _like(array: np.ndarray, rng: np.random.Generator, factor: float = 1.0) -> n
     average = average_size(array) or 1
     sizes = np.maximum(np.where(np.isfinite(array), np.abs(array), 0), average / 2)
     return np.where(array < 0, -factor, factor) * sizes * rng.uniform(0.9, 1.1, array.shape)
+
+
+def _huge(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    root = math.sqrt(np.finfo(array.dtype).max)
+    return _like(array, rng, _BEYOND * root / (average_size(array) or 1))
 
 
 def _negative(array: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -27,7 +27,7 @@ from msops.testing.finite_differences import (
     random_like,
     real_inputs,
 )
-from msops.testing.gradient_points import long_points, other_points
+from msops.testing.gradient_points import huge_point, long_points, other_points
 from msops.testing.guarded import HangError
 from msops.testing.long_gradients import at_many
 from msops.testing.report import Finding, failed, passed, skipped
@@ -37,6 +37,9 @@ from msops.testing.tolerances import disagreements
 _DIRECTIONS = 4
 _DIRECTIONS_ELSEWHERE = 2
 _SECOND = "second order"
+# Of huge numbers a slope that is less says little: a function that ends in a constant may be that
+# of numbers that overflow, and so may be its slope.
+_LEAST_SLOPE = 1e-3
 _WIDER = {"float32": "float64", "complex64": "complex128"}
 _WIDE = ("float64", "int64", "uint64", "complex128")
 
@@ -161,6 +164,7 @@ def _elsewhere(subject: Subject, precision: str) -> tuple[list[str], list[str]]:
         ),
     ]
     if subject.has_rule:
+        attempts.append(("huge", functools.partial(_at_huge, subject, how)))
         of_parts = dataclasses.replace(how, of_parts=True)
         attempts += [
             (name, functools.partial(at_many, other, of_parts))
@@ -208,6 +212,17 @@ def _at_if_taken(
             raise
         first = str(error).splitlines()[:1]
         return [": ".join(itertools.chain(["the rule", type(error).__name__], first))], 0
+
+
+def _at_huge(subject: Subject, how: Comparison) -> tuple[list[str], int]:
+    """Reports where a rule overflows though the op does not, which has a slope on its inputs, too.
+
+    Steps, as those of floor, are too small to be seen of huge numbers.
+    """
+    of_steep = dataclasses.replace(how, least_slope=_LEAST_SLOPE)
+    lines, measured = _at_if_taken(huge_point(subject), of_steep, subject.flat)
+    is_steep = not lines or _at(subject, of_steep)[1] > 0
+    return lines if is_steep else [], measured
 
 
 def _gradients_of(subject: Subject, is_batched: bool = False) -> Callable[..., list[Any]]:
