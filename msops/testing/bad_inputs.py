@@ -66,7 +66,8 @@ def _fitting(values: Sequence[int], array: np.ndarray) -> list[int]:
 def with_unlike_shapes(flat: Sequence[np.ndarray]) -> Iterator[tuple[str, Arrays]]:
     """Yields arrays of shapes that may not fit, or that are no longer square, and that in words.
 
-    One array is of one element, or one axis of an array is another where several are as long.
+    One array is of one element, has no axis or one more, or one axis of an array is another where
+    several are as long.
     """
     extents = [n for array in flat for n in array.shape]
     if len({array.shape for array in flat}) == 1:
@@ -77,6 +78,9 @@ def with_unlike_shapes(flat: Sequence[np.ndarray]) -> Iterator[tuple[str, Arrays
         for shape in dict.fromkeys(shapes):
             if array.size and shape != array.shape:
                 yield f"input {index} {list(shape)}", _with(flat, index, wrapped(array, shape))
+        if array.size and array.ndim:
+            for other in (array.reshape(-1)[0], np.stack([array, array])):
+                yield f"input {index} {list(other.shape)}", _with(flat, index, np.asarray(other))
 
 
 def no_longer_square(flat: Sequence[np.ndarray]) -> Iterator[tuple[str, Arrays]]:

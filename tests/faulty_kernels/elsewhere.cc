@@ -682,3 +682,13 @@ KERNEL(LooksUpUnchecked) {  // a number that is finite, however large
   }
   return 0;
 }
+
+KERNEL(ScalesByTheLastAxis) {  // which a scale without axes does not have
+  ARRAYS;
+  if (strcmp(dtypes[1], "float32") != 0) return 2;
+  const float* scale = static_cast<const float*>(params[1]);
+  const int64_t last = shapes[1][ndims[1] - 1];
+  if (last == 0) return 3;
+  for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale[i % last];
+  return 0;
+}
