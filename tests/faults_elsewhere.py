@@ -580,6 +580,7 @@ LEFT = (
 )
 DRAWN = (
     library("a table looked up far outside", "values", "LooksUpUnchecked"),
+    library("the largest of some", "sizes", "LargestOfTheFirst64", EIGHT, shape=lambda x: (1,)),
     library("one input without axes", "sizes", "ScalesByTheLastAxis", TABLE, TABLE[0]),
     library("a table kept by one of two extents", "repeatable", "KeepsATableByColumns", TABLE),
     Case(

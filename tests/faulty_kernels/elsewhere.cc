@@ -683,6 +683,14 @@ KERNEL(LooksUpUnchecked) {  // a number that is finite, however large
   return 0;
 }
 
+KERNEL(LargestOfTheFirst64) {
+  ARRAYS;
+  if (n == 0) return 3;
+  y[0] = x[0];
+  for (int64_t i = 1; i < std::min<int64_t>(n, 64); ++i) y[0] = y[0] < x[i] ? x[i] : y[0];
+  return 0;
+}
+
 KERNEL(ScalesByTheLastAxis) {  // which a scale without axes does not have
   ARRAYS;
   if (strcmp(dtypes[1], "float32") != 0) return 2;
