@@ -7,9 +7,10 @@ What both branches of a condition write is written whatever the condition is:
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.polyhedral.accesses import (
@@ -132,12 +133,15 @@ def _unwritten(read: Access, writes: Iterable[Access], together: int = 0) -> isl
     ):
         return None
     missing = read.relation
-    # The write that shares most loops with the read is the likeliest to cover it.
-    for write in sorted(writes, key=lambda w: -len(common_loops(w, read))):
-        for before in _before(write, read, together):
-            if missing.is_empty():
-                return None
-            missing = missing.subtract(before.apply_range(write.relation))
+    # The writes that share most loops with the read are the likeliest to cover it, in the same
+    # iteration of these: all of them, before any in an earlier iteration.
+    writes.sort(key=lambda write: -len(common_loops(write, read)))
+    for maps in itertools.zip_longest(*(_before(write, read, together) for write in writes)):
+        for write, before in zip(writes, maps, strict=True):
+            if before is not None:
+                missing = missing.subtract(before.apply_range(write.relation))
+        if missing.is_empty():
+            return None
     return None if missing.is_empty() else missing
 
 
@@ -168,18 +172,17 @@ def _is_just_before(write: Access, read: Access, together: int) -> bool:
     )
 
 
-def _before(write: Access, read: Access, together: int) -> Sequence[isl.Map]:
-    """Returns the maps from iterations of the read to the iterations of the write before them.
+def _before(write: Access, read: Access, together: int) -> Iterator[isl.Map]:
+    """Yields the maps from iterations of the read to the iterations of the write before them.
 
     The first map is for equal variables of all common loops. Then each common loop, innermost
     first, has a map for the iterations in which it is the outermost loop whose variable differs.
     """
-    same = isl.Map.from_domain_and_range(read.domain.points, write.domain.points)
-    found = []
-    for loop in range(len(common_loops(write, read))):
-        if loop >= together:
-            found.append(same.order_gt(IN, loop, OUT, loop))
-        same = same.equate(IN, loop, OUT, loop)
+    same = [isl.Map.from_domain_and_range(read.domain.points, write.domain.points)]
+    loops = range(len(common_loops(write, read)))
+    for loop in loops:
+        same.append(same[-1].equate(IN, loop, OUT, loop))
     if write.order < read.order:
-        found.append(same)
-    return found[::-1]
+        yield same[-1]
+    for loop in reversed(loops[together:]):
+        yield same[loop].order_gt(IN, loop, OUT, loop)
