@@ -109,6 +109,14 @@ PARTS = {
       c[0] = c[0] - ((a[i] * b[i]) + a[i])
       d[0] = d[0] + b[i]
     }}""",
+    "a sum by names like the printer's": """parallel i_1 in 0 .. 2 {{
+      local on: {dtype}[] {{ local on_of_8: {dtype}[] {{
+        reduction i in 0 .. {n} {{
+          if (a[i + i_1] > {one}) {{ on[] = on[] + b[i] on_of_8[] = on_of_8[] + a[i_1] }}
+        }}
+        c[i_1] = on[] - on_of_8[]
+      }} }}
+    }}""",
     "sum of data": "reduction i in 1 .. n[0] {{ c[0] = c[0] + (a[at[i]] * b[i]) }}",
     "sum beside elements": """reduction i in 0 .. {n} {{
       d[i + 1] = d[i + 1] + (a[i] * b[i])
@@ -287,7 +295,7 @@ def test_a_sum_has_several_vectors_and_one_rounding(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(processor, "vector_bytes", lambda: 64)
     text = lines(PARTS["sum"], 128)
     assert text.count("ms_fma_16(*(const ms_memory_float_16*)&a[") == 4
-    assert "sum = sum + ms_all_add_f32_16(ms_sum_0);" in text
+    assert "sum = sum + ms_all_add_f32_16(ms_part_0_16_sum);" in text
 
 
 def test_a_sum_whose_length_is_data_ends_under_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -309,13 +309,13 @@ class VectorLoop:
         body = self._body(self._most, number)
         if not number:
             return body
-        first = f"const int64_t {self._name}_{number} = {self._name} + {number * self._most};"
+        first = f"const int64_t ms_at_{number} = {self._name} + {number * self._most};"
         return ["{", *indented([first, *body]), "}"]
 
     def _body(self, lanes: int, number: int = 0) -> list[str]:
         """Returns an iteration in all lanes, which goes to some part of each variable."""
         values, loop = self.values, self.loop
-        values.names[loop.var] = f"{self._name}_{number}" if number else self._name
+        values.names[loop.var] = f"ms_at_{number}" if number else self._name
         for name in self.updates:
             values.names[name] = self._part(name, lanes, number)
         lines = LaneStatements(values, loop, lanes, self.updates).lines()
@@ -346,8 +346,7 @@ class VectorLoop:
         return LaneValues(self.values, self.loop, lanes)
 
     def _part(self, name: str, lanes: int, number: int = 0) -> str:
-        size = "" if lanes == self._most else f"_of_{lanes}"
-        return f"ms_{self._sums[name]}{size}_{number}"
+        return f"ms_part_{number}_{lanes}_{self._sums[name]}"
 
     def _dtype(self, name: str) -> str:
         return self.updates[name].target.dtype
