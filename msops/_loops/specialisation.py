@@ -14,7 +14,6 @@ from msops._base import config
 from msops._base.collector import collector_waits
 from msops._base.explanation import Explanation
 from msops._loops import pipeline
-from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.limits import check_sizes
 from msops._loops.analysis.polyhedral.counts import count_operations
 from msops._loops.analysis.polyhedral.library import TooComplex
@@ -36,9 +35,17 @@ from msops._loops.to_c import CSource, c_source
 from msops._loops.to_c.cost import native_seconds
 from msops._loops.to_cuda import CudaSource, cuda_source
 from msops._loops.to_jax.raising.describe import describe
-from msops._loops.to_jax.raising.patterns import UNROLLED_TRIPS
-from msops._loops.to_jax.raising.steps import Step, first_in_order, keep_extremes, loops_in
+from msops._loops.to_jax.raising.steps import (
+    Step,
+    first_in_order,
+    in_order,
+    keep_extremes,
+    loops_in,
+)
 from msops.errors import ArgumentValueError, explain
+
+_FEW_ITERATIONS = 4
+"""Iterations of a loop in order that are operations of XLA where native code is none or stays."""
 
 
 @dataclass(frozen=True)
@@ -125,18 +132,22 @@ class Stages:
 
     @functools.cached_property
     def loop_in_order(self) -> str:
-        """The variable of the first loop that keeps its order and is long; empty if none does."""
+        """The variable of the first loop that keeps its order; empty if none does."""
         for stmt in statements(self.analysis.kernel.body):
             if isinstance(stmt, For) and stmt.kind == "serial":
-                trips = fixed_trips(stmt)
-                if trips is None or trips > UNROLLED_TRIPS:
-                    return stmt.var
+                return stmt.var
         return ""
 
     @functools.cached_property
     def is_order_bound(self) -> bool:
         """Whether something in the array operations runs in an order."""
         return bool(first_in_order(self.steps))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether what runs in an order among the array operations does so a few times."""
+        lengths = [length for _, length in in_order(self.steps)]
+        return all(length is not None and length <= _FEW_ITERATIONS for length in lengths)
 
     @functools.cached_property
     def keeps_extremes(self) -> bool:
@@ -319,7 +330,8 @@ class Specialisation:
             return forced("native", "as its dependences are too complex to analyse")
         if platform == "cuda":
             return choose_for_gpu(self.stages.steps, self.stages.gridded)
-        if self.stages.is_order_bound:
+        needs_xla = travels or not _toolchain.has_compiler(".cc")
+        if self.stages.is_order_bound and not (needs_xla and self.stages.is_short):
             first = first_in_order(self.stages.steps)
             return forced("native", f"as loop {first} must run in order")
         if travels:

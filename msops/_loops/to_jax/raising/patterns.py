@@ -6,37 +6,26 @@ gets the scope around it. Each returns None, or no steps, where it does not matc
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
-from msops._loops.analysis.costs import computed, fixed_trips
+from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.updates import kept_extreme_of, update_of
 from msops._loops.ir.building import integer
 from msops._loops.ir.nodes import (
-    Binary,
-    Cast,
-    Expr,
     For,
-    FunctionCall,
     If,
     Kernel,
     Local,
-    Select,
     Stmt,
     Store,
     Unary,
-    Var,
 )
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.walk import (
     Scope,
-    bodies,
     buffers_of,
     index_variables,
-    loads,
-    substitute,
-    variables,
     with_value,
 )
 from msops._loops.passes.simplify import simplified_body
@@ -53,21 +42,11 @@ from msops._loops.to_jax.raising.steps import (
     Reduce,
     Step,
     VectorStep,
-    loops_in,
 )
 from msops._loops.to_jax.raising.views import find_view
 
-UNROLLED_TRIPS = 4
-"""Serial loops of at most so many iterations are written out: their indices become constants."""
-COPIED_ELEMENTS = 1024
-"""Elements of arrays beyond which time steps over them are not written out."""
-UNROLLED_OPERATIONS = 40
-"""Stores and operations that loops written out within one another may become."""
 MOST_KEPT = 1 << 30
 """Iterations among which an int32 says which one of equal zeros comes first."""
-
-_OPERATIONS = (Binary, Cast, FunctionCall, Select, Unary)
-
 
 REDUCTIONS: tuple[Callable[[Reduce], VectorStep | None], ...] = (
     find_convolution,
@@ -119,25 +98,8 @@ def _raise_loop(loop: For, scope: Scope) -> tuple[Step, ...]:
     axis = Axis(loop.var, least, greatest + 1)
     if not axis.extent:
         return ()
-    patterns = (_unroll, _scan, _scan_after_first, _keep_loop)
+    patterns = (_scan, _scan_after_first, _keep_loop)
     return next((steps for match in patterns if (steps := match(loop, axis, scope))), ())
-
-
-def _unroll(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
-    """Returns the steps of a short loop, written out."""
-    trips = fixed_trips(loop)
-    if trips is None or trips > UNROLLED_TRIPS or _count_operations((loop,)) > UNROLLED_OPERATIONS:
-        return ()
-    if _steps_through_arrays(loop):
-        return ()
-    values = range(axis.begin, axis.end)
-    copies = [_raise_body(_at(loop, value, scope), scope) for value in values]
-    inner = loops_in(_keep_loop(loop, axis, scope))[1:]
-    are_fixed = all(step.axis is not None and not step.is_hull for step in inner)
-    if inner and are_fixed and all(len(loops_in(copy)) >= len(inner) for copy in copies):
-        # Loops in order stay that: copies of them take as long to run, and longer to compile.
-        return ()
-    return tuple(step for steps in copies for step in steps)
 
 
 def _scan(loop: For, axis: Axis, scope: Scope) -> tuple[Step, ...]:
@@ -199,68 +161,6 @@ def _is_view(box: Nest, placed: set[str], scope: Scope) -> bool:
     axes = box.axis_ranges
     view = find_view(box.store.indices, scope.buffers[box.store.buffer].shape, axes)
     return view is not None and placed & set(axes) == set(view.axes)
-
-
-def _count_operations(body: tuple[Stmt, ...]) -> int:
-    """Returns how many there may be once the short loops in a body are written out."""
-    total = 0
-    for stmt in body:
-        match stmt:
-            case Store(value=value):
-                total += 1 + sum(isinstance(part, _OPERATIONS) for part in computed(value))
-            case For(kind="serial"):
-                # Bounds that are not constants may become so.
-                trips = UNROLLED_TRIPS if (known := fixed_trips(stmt)) is None else known
-                repeats = trips if trips <= UNROLLED_TRIPS else 1
-                total += repeats * _count_operations(stmt.body)
-            case _:
-                total += sum(map(_count_operations, bodies(stmt)))
-    return total
-
-
-def _steps_through_arrays(loop: For) -> bool:
-    """Whether iterations read large arrays of the ones before at other elements than they store.
-
-    XLA fuses copies of such time steps, and computes an element anew for each that reads it.
-    """
-    nests = [parts for parts in _find_nests(loop.body) if _is_large(parts)]
-    stored = {parts.store.buffer: _relative(parts.store.indices, parts) for parts in nests}
-    return any(
-        read is not None and written is not None and read != written
-        for parts in nests
-        for load in loads(parts.store.value)
-        if load.buffer in stored
-        for read, written in zip(_relative(load.indices, parts), stored[load.buffer], strict=True)
-    )
-
-
-def _find_nests(body: Sequence[Stmt]) -> Iterator[Chain]:
-    for stmt in body:
-        parts = chain(stmt)
-        if parts is not None:
-            yield parts
-        else:
-            for inner in bodies(stmt):
-                yield from _find_nests(inner)
-
-
-def _is_large(parts: Chain) -> bool:
-    trips = [fixed_trips(loop) for loop in parts.loops]
-    return bool(trips) and math.prod(n for n in trips if n is not None) > COPIED_ELEMENTS
-
-
-def _relative(indices: Sequence[Expr], parts: Chain) -> list[Expr | None]:
-    """Returns indices in terms of the dimensions that a nest's store runs along.
-
-    None: an index that none of the nest's loops moves.
-    """
-    loops = {loop.var for loop in parts.loops}
-    names: dict[str, Expr] = {
-        index.name: Var(f"dimension {position}")
-        for position, index in enumerate(parts.store.indices)
-        if isinstance(index, Var) and index.name in loops
-    }
-    return [substitute(i, names) if variables(i) & loops else None for i in indices]
 
 
 def _at(loop: For, value: int, scope: Scope) -> tuple[Stmt, ...]:

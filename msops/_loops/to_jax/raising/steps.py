@@ -211,15 +211,19 @@ def loops_in(steps: Sequence[Step]) -> list[Loop]:
     return [step for step in steps_in(steps) if isinstance(step, Loop)]
 
 
-def first_in_order(steps: Sequence[Step]) -> str:
-    """Returns the variable of the first loop that runs in an order; empty if none does."""
+def in_order(steps: Sequence[Step]) -> Iterator[tuple[str, int | None]]:
+    """Yields what runs in an order: its variable, and how often; None if only data say that."""
     for step in steps_in(steps):
         match step:
-            case Loop(loop=loop):
-                return loop.var
-            case Accumulate(axis=axis) | Recur(axis=axis):
-                return axis
-    return ""
+            case Loop(loop=loop, axis=axis):
+                yield loop.var, None if axis is None else axis.extent
+            case Accumulate(nest=nest, axis=name) | Recur(nest=nest, axis=name):
+                yield name, nest.extents[name]
+
+
+def first_in_order(steps: Sequence[Step]) -> str:
+    """Returns the variable of the first loop that runs in an order; empty if none does."""
+    return next((var for var, _ in in_order(steps)), "")
 
 
 def keep_extremes(steps: Sequence[Step]) -> bool:
