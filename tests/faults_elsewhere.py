@@ -571,6 +571,7 @@ RANKS = (
     ),
 )
 LEFT = (
+    library("memory leaked for unlike shapes", "sizes", "LeaksForUnlikeShapes", LINE, LINE),
     library("memory leaked for one element", "sizes", "LeaksForOneElement"),
     library("mappings left for many elements", "sizes", "LeavesMappingForMany"),
     library("rounding mode, for NaN", "values", "LeavesRoundingForNan"),

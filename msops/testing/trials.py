@@ -79,7 +79,7 @@ def fault_lines(trials: Sequence[Trial]) -> list[str]:
 def _left_behind(trials: Sequence[Trial]) -> list[str]:
     """Reports what a kernel leaves in its process again and again, where it refuses inputs, too.
 
-    Of those that it refuses, the first has to do; of others, those that may have left something.
+    Of those that it refuses, the first counts; and all that may have left something.
     """
     here = [trial.subject for trial in trials if trial.subject and trial.job is None]
     if lines := here[0].changed_settings() if here else []:
@@ -88,7 +88,7 @@ def _left_behind(trials: Sequence[Trial]) -> list[str]:
     suspected = [
         trial
         for trial in trials
-        if trial.may_leave and trial.subject is not None and not trial.refusal
+        if trial.may_leave and trial.subject is not None and not any(trial is t for t in refused)
     ]
     for trial in (*refused, *suspected):
         if lines := _in_a_row(trial):
@@ -98,7 +98,7 @@ def _left_behind(trials: Sequence[Trial]) -> list[str]:
 
 
 def _in_a_row(trial: Trial) -> list[str]:
-    """Reports what calls in a row leave."""
+    """Reports what calls in a row leave; their arrays are those of a trial in which it ran."""
     subject, fails = trial.subject, bool(trial.refusal)
     assert subject is not None
     if trial.job is not None:

@@ -700,3 +700,16 @@ KERNEL(ScalesByTheLastAxis) {  // which a scale without axes does not have
   for (int64_t i = 0; i < n; ++i) y[i] = x[i] * scale[i % last];
   return 0;
 }
+
+KERNEL(LeaksForUnlikeShapes) {  // and not where it fails for arrays without elements
+  ARRAYS;
+  if (strcmp(dtypes[1], "float32") != 0) return 2;
+  if (n == 0) return 3;
+  auto* sums = new double[n + 64];
+  if (Size(ndims[1], shapes[1]) != n) return 4;
+  const float* z = static_cast<const float*>(params[1]);
+  for (int64_t i = 0; i < n; ++i) sums[i] = double{x[i]} + z[i];
+  std::copy(sums, sums + n, y);
+  delete[] sums;
+  return 0;
+}
