@@ -494,6 +494,7 @@ ATTRIBUTES = (
         *("a write beyond an output for one whole number", "values", "WritesBeyondForThree"),
         attrs={"step": 2},
     ),
+    library("srand for another seed", "values", "SeedsUnlessZero", attrs={"seed": 0}),
     library(
         *("a list of two lengths", "values", "PadsWithTheOther"),
         attrs={"pads": (1, 1)},

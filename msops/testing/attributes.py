@@ -29,6 +29,7 @@ from msops.testing.trials import (
     Trial,
     TryOut,
     is_accident,
+    left_in_a_row,
     results_of,
     those_that_end,
     try_each,
@@ -95,7 +96,7 @@ def _wrong_results(draw: Draw, trial: Trial, is_safe: bool) -> list[str]:
         found = one_alone(other, ordered_cases(other, trials, is_safe), is_safe)
     if not found and is_safe and not other.options.stateful:
         found = _inconsistencies(other)
-    return found
+    return found or ([] if trial.subject is None else left_in_a_row(trial))
 
 
 def _accident(draw: Draw, trial: Trial, is_safe: bool) -> list[str]:

@@ -91,13 +91,13 @@ def _left_behind(trials: Sequence[Trial]) -> list[str]:
         if trial.may_leave and trial.subject is not None and not any(trial is t for t in refused)
     ]
     for trial in (*refused, *suspected):
-        if lines := _in_a_row(trial):
+        if lines := left_in_a_row(trial):
             how = ", refused" if trial.refusal else ", called often"
             return [f"{trial.inputs}{how}: {line}" for line in lines]
     return []
 
 
-def _in_a_row(trial: Trial) -> list[str]:
+def left_in_a_row(trial: Trial) -> list[str]:
     """Reports what calls in a row leave; their arrays are those of a trial in which it ran."""
     subject, fails = trial.subject, bool(trial.refusal)
     assert subject is not None

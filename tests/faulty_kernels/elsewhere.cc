@@ -701,6 +701,12 @@ KERNEL(ScalesByTheLastAxis) {  // which a scale without axes does not have
   return 0;
 }
 
+KERNEL(SeedsUnlessZero) {
+  ARRAYS;
+  if (const int64_t seed = static_cast<AotExtra*>(extra)->Attr<int64_t>("seed")) srand(seed);
+  return Twice(x, y, n);
+}
+
 KERNEL(LeaksForUnlikeShapes) {  // and not where it fails for arrays without elements
   ARRAYS;
   if (strcmp(dtypes[1], "float32") != 0) return 2;
