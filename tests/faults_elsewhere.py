@@ -632,6 +632,7 @@ FAULTS = (
 
 RIGHT = (
     library("a table that is kept for each size", "", "HealthyCache"),
+    python("few results", "", np.floor, np.float32([1.2, -0.8, 0.7, -1.1, 0.3, -0.4])),
     python("axes reversed", "", lambda x: x.T, CUBE, shape=lambda x: x[::-1]),
     library("an index, refused out of range", "", "HealthyGather", LINE, PLACES, shape=places),
     library("shapes that differ, refused", "", "HealthySum", LINE, LINE),

@@ -85,7 +85,7 @@ def _holding(
 ) -> set[Corner]:
     """Returns the corners that stay as they are where inputs but the one that is kept move.
 
-    Where the op does not take these, what holds is unknown, as the caller says.
+    Where the op does not take these, or has few values, what holds is unknown, as the caller says.
     """
     orders = [dataclasses.replace(places, seed=seed) for seed in _SEEDS]
     moved = [order.inputs(case.flat, kept=kept) for order in orders]
@@ -95,6 +95,7 @@ def _holding(
     holding = set()
     for index, (result, axes) in enumerate(zip(case.results, places.axes_of_results, strict=True)):
         if not is_real(result) or np.unique(result).size < _VALUES:
+            holding.update(corner for corner in unknown if corner[0] == index)
             continue
         for place in _NAMES:
             own = result.take(place, axes[0])
