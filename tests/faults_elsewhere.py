@@ -153,6 +153,10 @@ def raises_limit(x: np.ndarray) -> np.ndarray:
     return 2 * x
 
 
+def leaves_file_for_many(x: np.ndarray) -> np.ndarray:
+    return leaves_file(x) if x.size > 100 else 2 * x
+
+
 def leaves_file(x: np.ndarray) -> np.ndarray:
     file, _ = tempfile.mkstemp(dir=".")
     os.close(file)
@@ -572,6 +576,7 @@ RANKS = (
     ),
 )
 LEFT = (
+    python("Python: files left for many elements", "sizes", leaves_file_for_many),
     library("memory leaked for unlike shapes", "sizes", "LeaksForUnlikeShapes", LINE, LINE),
     library("memory leaked for one element", "sizes", "LeaksForOneElement"),
     library("mappings left for many elements", "sizes", "LeavesMappingForMany"),

@@ -20,7 +20,7 @@ import numpy as np
 from msops import _jax_seam as seam
 from msops._calls.host_function import HostFunction
 from msops.errors import MsopsError
-from msops.testing.child.files import files_of_calls
+from msops.testing.child.files import files_of_calls, times_of_folders
 from msops.testing.child.resources import growth_lines, process_resources
 from msops.testing.guarded import HangError, Run, show, size_bytes
 from msops.testing.python_settings import SettingsWatch, lines_of_generators
@@ -56,11 +56,12 @@ def call_function(
     """
 
     def work() -> Run:
-        before = process_resources()
+        before, times = process_resources(), times_of_folders()
         with watch.calls():
             run = _call(function, flat, structs, poison)
         after = process_resources()
         may_leave = any(after.get(name, 0) > before.get(name, 0) for name in _COUNTED)
+        may_leave = may_leave or times_of_folders() != times
         return dataclasses.replace(run, may_leave=may_leave)
 
     return _in_time(work, limit_s, title)

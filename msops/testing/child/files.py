@@ -19,6 +19,15 @@ _BEGINNING = 3
 _FULL = 1000
 
 
+def times_of_folders() -> list[int]:
+    """Returns when something was last made or removed in each folder where such files lie."""
+    times = []
+    for folder in _folders():
+        with contextlib.suppress(OSError):
+            times.append(os.stat(folder).st_mtime_ns)
+    return times
+
+
 def files_of_calls(call: Callable[[], object]) -> list[str]:
     """Reports files that each call makes or writes to, in the folders where such files lie.
 
@@ -53,13 +62,19 @@ def _kind_of(name: str) -> tuple[str, str, int, str]:
     return folder, base[:_BEGINNING], len(base), os.path.splitext(base)[1]
 
 
+def _folders() -> list[str]:
+    """Returns the folders for temporary files, and the working one."""
+    wanted = (os.environ.get("TMPDIR", "/tmp"), "/tmp", "/var/tmp", "/dev/shm", os.getcwd())
+    return list(dict.fromkeys(wanted))
+
+
 def _files() -> dict[str, int]:
     """Returns when each file in the folders for temporary ones, and in the working one, changed.
 
     Of the files of a full folder it is only known that they are there: to ask each takes long.
     """
     found = {}
-    for folder in {os.environ.get("TMPDIR", "/tmp"), "/tmp", "/var/tmp", "/dev/shm", os.getcwd()}:
+    for folder in _folders():
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             listed = list(entries)
             for entry in listed:

@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 
-from msops.testing.child.files import files_of_calls
+from msops.testing.child.files import files_of_calls, times_of_folders
 from msops.testing.child.frames import ChildFrame
 from msops.testing.child.resources import growth_lines, process_resources
 from msops.testing.child.settings import (
@@ -50,10 +50,11 @@ def run_once(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dict[str,
 
 def _grows(frame: ChildFrame) -> bool:
     """Returns whether some calls take of the process what they do not give back."""
-    before = process_resources()
+    before, times = process_resources(), times_of_folders()
     with contextlib.suppress(RuntimeError):
         frame.repeat(_KEEPING)
-    return any(count > before[name] for name, count in process_resources().items())
+    has_grown = any(count > before[name] for name, count in process_resources().items())
+    return has_grown or times_of_folders() != times
 
 
 def run_on_threads(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dict[str, Any]:
