@@ -153,6 +153,11 @@ def raises_limit(x: np.ndarray) -> np.ndarray:
     return 2 * x
 
 
+def replaces_function(x: np.ndarray) -> np.ndarray:
+    random.vonmisesvariate = lambda mu, kappa: mu  # type: ignore[method-assign]
+    return 2 * x
+
+
 def leaves_file_for_many(x: np.ndarray) -> np.ndarray:
     return leaves_file(x) if x.size > 100 else 2 * x
 
@@ -418,6 +423,8 @@ PROCESS = (
     library("format of std::cout", "many calls", "WritesThreeDigits"),
     python("Python: a level of logging", "many calls", sets_level),
     python("Python: a hook of sys", "many calls", sets_hook),
+    library("std::cout sent elsewhere", "many calls", "SendsCoutElsewhere"),
+    python("Python: a function replaced", "many calls", replaces_function),
 )
 SIZES = (
     library("a read far beyond", "memory bounds", "ReadsFarBeyond"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
+import random
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,7 @@ from msops.testing import opcheck
 def restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Some of these functions change their process, or leave files where it works."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(random, "vonmisesvariate", random.vonmisesvariate)
     limit, level, hook = sys.getrecursionlimit(), logging.root.level, sys.unraisablehook
     threshold = gc.get_threshold()
     yield

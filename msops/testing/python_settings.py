@@ -7,6 +7,8 @@ import contextlib
 import decimal
 import gc
 import logging
+import math
+import os
 import pickle
 import random
 import socket
@@ -16,6 +18,7 @@ import time
 import warnings
 import zlib
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import jax
@@ -25,6 +28,8 @@ from msops.testing.child.settings import ENVIRONMENT, changed_settings, process_
 
 # What Python sets in `sys` by itself.
 _OWN_OF_SYS = ("_", "last_", "modules", "path_importer_cache", "exc_")
+# Modules whose functions others have replaced.
+_MODULES = (builtins, math, np, os, random, time)
 # How often, and how long in all, settings are looked at without a call.
 _LOOKS, _WITHOUT_CALLS_S = 20, 1.0
 
@@ -73,13 +78,12 @@ def _python_settings() -> dict[str, Any]:
     settings = {
         "NumPy's handling of errors": (np.geterr(), np.geterrcall()),
         "NumPy's options of printing": np.get_printoptions(),
-        "Python's filters of warnings": len(warnings.filters),
+        "Python's filters of warnings": [(f[0], f[2].__name__) for f in warnings.filters],
         "Python's limit of recursion": sys.getrecursionlimit(),
         "Python's interval between threads": sys.getswitchinterval(),
         "Python's collection of garbage": (gc.isenabled(), gc.get_threshold(), gc.callbacks[:]),
         "Python's functions that trace": (sys.gettrace(), sys.getprofile()),
         "these functions of new threads": (threading.gettrace(), threading.getprofile()),
-        "the names of builtins": sorted(vars(builtins)),
         "the root of logging": (
             logging.root.level,
             logging.root.disabled,
@@ -95,7 +99,14 @@ def _python_settings() -> dict[str, Any]:
         for name, value in vars(sys).items()
         if not name.startswith(_OWN_OF_SYS)
     }
+    settings |= {f"the names of {module.__name__}": _names_of(module) for module in _MODULES}
     return settings | {f"JAX's {name}": value for name, value in jax.config.values.items()}
+
+
+def _names_of(module: ModuleType) -> str:
+    """Returns which objects a module's names are, as a number."""
+    objects = tuple(map(id, vars(module).values()))
+    return f"{len(objects)}, with objects {hash(objects):x}"
 
 
 def lines_of_generators(call: Callable[[], object]) -> list[str]:

@@ -25,6 +25,8 @@ _SEED, _UMASK = 20_231, 0o027
 _IGNORED = (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGQUIT)
 # A flag of glibc's struct FILE: without a buffer. With one for a line it begins on a terminal.
 _BUFFERING = 0x2
+# A std::ostream of libstdc++, of which the fourth word from its end is the buffer.
+_WORDS_OF_STREAM = 34
 # Names of settings.
 _CHILDREN = "the child processes"
 ENVIRONMENT = "the environment variable"
@@ -181,20 +183,22 @@ def _handlers_of_cpp() -> dict[str, str]:
 
 
 def _formats_of_streams() -> dict[str, str]:
-    """Returns how C++ writes numbers, and how C buffers its standard output."""
+    """Returns how and where C++ writes numbers, and how C buffers its standard output."""
     formats = {}
     with contextlib.suppress(OSError, ValueError):  # another library of C++
         library = ctypes.CDLL("libstdc++.so.6", mode=os.RTLD_NOLOAD)
         for name in ("cout", "cerr"):
-            stream = (ctypes.c_size_t * 4).in_dll(library, f"_ZSt4{name}")
+            stream = (ctypes.c_size_t * _WORDS_OF_STREAM).in_dll(library, f"_ZSt4{name}")
             # Behind two pointers to functions: precision, width, and the flags in half a word.
             flags = ctypes.c_uint32.from_address(ctypes.addressof(stream) + 32).value
             formats[f"the format of std::{name}"] = f"{stream[2]} digits, flags {flags:#x}"
+            formats[f"the buffer of std::{name}"] = hex(stream[-4])
     for name in ("stdout", "stderr"):
         file = ctypes.c_void_p.in_dll(LIBC, name).value
         if file:
             buffering = ctypes.c_uint32.from_address(file).value & _BUFFERING
             formats[f"the buffering of {name}"] = hex(buffering)
+            formats[f"the stream {name}"] = hex(file)
     return formats
 
 
