@@ -803,27 +803,6 @@ def test_distribute_runs_through_no_iterations_of_unknown_number(ends: str) -> N
     assert changed(distribute, rows) == text("buffer out: float32[8, 8]" + rows)
 
 
-def test_distribute_keeps_the_last_of_iterations_that_overwrite() -> None:
-    got = changed(
-        distribute,
-        """
-        serial i in 0 .. 8 {
-          serial j in 0 .. 8 {
-            out[i, 0] = a[i, j]
-          }
-        }
-        """,
-    )
-    assert got == text("""
-        buffer out: float32[8, 8]
-        parallel i in 0 .. 8 {
-          if (0 < 8) {
-            out[i, 0] = a[i, 8 - 1]
-          }
-        }
-        """)
-
-
 def test_distribute_reads_before_it_overwrites() -> None:
     got = changed(
         distribute,

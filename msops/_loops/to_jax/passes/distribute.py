@@ -29,7 +29,7 @@ from msops._loops.ir.nodes import INDEX_DTYPE, Buffer, Expr, For, If, Kernel, Lo
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import loads, ranges_of, variables
 from msops._loops.to_jax.passes.graph import components
-from msops._loops.to_jax.passes.self_orders import last_iterations, read_first
+from msops._loops.to_jax.passes.self_orders import read_first
 from msops._loops.to_jax.passes.sites import Edge, Site, edges_of, sites_of, wrapped
 from msops._loops.to_jax.raising.nests import LONGEST_HULL
 
@@ -96,9 +96,6 @@ class _Distribution:
         site = dataclasses.replace(group[0], path=(*postponed, *group[0].path))
         if all(map(_may_be_reordered, edges)):
             return _vector_nest(site, edges)
-        last = last_iterations(site, edges)
-        if last is not None:
-            return _vector_nest(last, ())
         split = read_first(site, edges, self.ranges, self.names)
         if split is not None:
             buffer, reading, writing = split
