@@ -314,6 +314,20 @@ class VectorLoop:
 
     def _body(self, lanes: int, number: int = 0) -> list[str]:
         """Returns an iteration in all lanes, which goes to some part of each variable."""
+        if number > 1:
+            # It differs from the one before in names only.
+            text = "\n".join(self._body(lanes, 1))
+            text = text.replace("ms_at_1", f"ms_at_{number}")
+            return text.replace("ms_part_1_", f"ms_part_{number}_").splitlines()
+        if (lanes, number) not in self._bodies:
+            self._bodies[lanes, number] = self._printed(lanes, number)
+        return self._bodies[lanes, number]
+
+    @functools.cached_property
+    def _bodies(self) -> dict[tuple[int, int], list[str]]:
+        return {}
+
+    def _printed(self, lanes: int, number: int) -> list[str]:
         values, loop = self.values, self.loop
         values.names[loop.var] = f"ms_at_{number}" if number else self._name
         for name in self.updates:
