@@ -15,7 +15,7 @@ import functools
 import operator
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, get_args, overload
 
 from msops._loops.ir.building import integer
 from msops._loops.ir.contents import held_ranges
@@ -166,13 +166,15 @@ def _with_inner(stmt: Stmt) -> tuple[Stmt, ...]:
 
 def is_innermost(loop: For) -> bool:
     """Returns whether there is no loop inside of a loop."""
-    return not _has_loop(loop)
+    return not _kinds_inside(loop)
 
 
 @kept
-def _has_loop(stmt: Stmt) -> bool:
-    """Returns whether there is a loop inside of a statement."""
-    return any(type(part) is For or _has_loop(part) for inner in bodies(stmt) for part in inner)
+def _kinds_inside(stmt: Stmt) -> frozenset[LoopKind]:
+    """Returns the kinds of the loops inside of a statement."""
+    parts = [part for inner in bodies(stmt) for part in inner]
+    own = frozenset(part.kind for part in parts if isinstance(part, For))
+    return own.union(*map(_kinds_inside, parts))
 
 
 @kept
@@ -575,6 +577,9 @@ def rewrite_inner_loops(loop: For, scope: Scope, change: ChangeLoop, *kinds: Loo
     return with_parts(loop, body=_rewrite_loops(loop.body, inside, change, kinds))
 
 
+_KINDS = get_args(LoopKind)
+
+
 def _rewrite_loops(
     body: tuple[Stmt, ...], scope: Scope, change: ChangeLoop, kinds: tuple[LoopKind, ...]
 ) -> tuple[Stmt, ...]:
@@ -586,7 +591,7 @@ def _rewrite_loops(
                 found += new
                 continue
         # Under nested locals each would look through all that is inside of it.
-        if isinstance(stmt, Local) or _has_loop(stmt):
+        if isinstance(stmt, Local) or not _kinds_inside(stmt).isdisjoint(kinds or _KINDS):
             stmt = map_bodies_within(
                 stmt, scope, lambda part, inside: _rewrite_loops(part, inside, change, kinds)
             )
