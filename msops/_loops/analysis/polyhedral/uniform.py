@@ -67,8 +67,8 @@ def uniform(
     if len(places) < len(access.indices):
         return None
     found = UniformAccess(spans, places)
-    inside = (is_within(i, (0, size - 1)) for i, size in zip(found.intervals, shape, strict=True))
-    return found if all(inside) else None
+    axes = zip(found.intervals, shape, strict=True)
+    return found if all(low >= 0 and high < size for (low, high), size in axes) else None
 
 
 def _place(index: Expr) -> tuple[str, int] | None:
