@@ -237,6 +237,16 @@ def _real_divide(x: Array, y: Array) -> Array:
 
 
 @jax.jit
+def _truncated_divide(x: Array, y: Array) -> Array:
+    if x.dtype == bool and y.dtype == bool:
+        return jnp.broadcast_arrays(x, y)[0]
+    if kind_of(x.dtype) < 2 and kind_of(y.dtype) < 2:
+        dtype = jnp.promote_types(x.dtype, y.dtype)
+        return _real_divide(x.astype(dtype), y.astype(dtype))
+    return jnp.trunc(_divide(x, y))
+
+
+@jax.jit
 def _floor_mod(x: Array, y: Array) -> Array:
     remainder = jnp.remainder(x, y)
     if not jnp.issubdtype(remainder.dtype, jnp.floating):
@@ -251,6 +261,7 @@ mul = binary(_multiply)
 div = binary(_divide)
 real_div = binary(_real_divide)
 floor_div = binary(_floor_divide)
+truncated_div = binary(_truncated_divide)
 mod = binary(_floor_mod)
 truncated_mod = binary(jnp.fmod)
 maximum = binary(jnp.maximum)

@@ -44,18 +44,18 @@ def unary_float(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return call
 
 
-def _axes(axis: Axis) -> Axis:
-    """MindSpore's ``()`` is numpy's None: all axes."""
+def axes_of(x: Array, axis: Axis) -> Axis:
+    """MindSpore's ``()`` is numpy's None, all axes; what has no axes has 0 and -1 as all."""
     if axis is None or isinstance(axis, builtins.int):
-        return axis
-    return tuple(axis) or None
+        return None if x.ndim == 0 and axis in (0, -1) else axis
+    return None if x.ndim == 0 and set(axis) <= {0, -1} else tuple(axis) or None
 
 
 def reduction(function: Callable[..., Array]) -> Callable[..., Array]:
     """Returns a numpy reduction with MindSpore's signature."""
 
     def call(x: Array, axis: Axis = None, keep_dims: bool = False) -> Array:
-        return function(x, axis=_axes(axis), keepdims=keep_dims)
+        return function(x, axis=axes_of(x, axis), keepdims=keep_dims)
 
     call.__name__ = call.__qualname__ = getattr(function, "__name__", "reduction")
     return call
@@ -75,17 +75,23 @@ def sum_dtype(dtype: np.dtype) -> Any:
     return jax.dtypes.canonicalize_dtype(np.int64) if kind_of(dtype) < 2 else None
 
 
-def _sum(x: Array, axis: Axis, keepdims: bool) -> Array:
-    return jnp.sum(x, axis=axis, keepdims=keepdims, dtype=sum_dtype(x.dtype))
+def sum(x: Array, axis: Axis = None, keep_dims: bool = False, dtype: Any = None) -> Array:
+    """Sum of the entries, which are cast to `dtype` first if it is given."""
+    x = x if dtype is None else cast(x, dtype)
+    counted = sum_dtype(x.dtype) if dtype is None else x.dtype
+    return jnp.sum(x, axis=axes_of(x, axis), keepdims=keep_dims, dtype=counted)
 
 
-def _prod(x: Array, axis: Axis, keepdims: bool) -> Array:
-    return jnp.prod(x, axis=axis, keepdims=keepdims, dtype=sum_dtype(x.dtype))
+def prod(x: Array, axis: Axis = None, keep_dims: bool = False, dtype: Any = None) -> Array:
+    """Product of the entries, which are cast to `dtype` first if it is given."""
+    x = x if dtype is None else cast(x, dtype)
+    counted = sum_dtype(x.dtype) if dtype is None else x.dtype
+    return jnp.prod(x, axis=axes_of(x, axis), keepdims=keep_dims, dtype=counted)
 
 
 def reduce_prod(x: Array, axis: Axis = None, keep_dims: bool = False) -> Array:
     """Product in the dtype of `x` (``ReduceProd``)."""
-    return jnp.prod(x, axis=_axes(axis), keepdims=keep_dims, dtype=x.dtype)
+    return jnp.prod(x, axis=axes_of(x, axis), keepdims=keep_dims, dtype=x.dtype)
 
 
 def cumsum(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
@@ -105,7 +111,7 @@ def relu(x: Array) -> Array:
 
 def reduce_sum(x: Array, axis: Axis = None, keep_dims: bool = False) -> Array:
     """Sum in the dtype of `x` (``ReduceSum``), where `sum` counts booleans."""
-    return jnp.sum(x, axis=_axes(axis), keepdims=keep_dims, dtype=x.dtype)
+    return jnp.sum(x, axis=axes_of(x, axis), keepdims=keep_dims, dtype=x.dtype)
 
 
 def cast(x: Array, dtype: Any) -> Array:
@@ -136,8 +142,40 @@ def expand_dims(x: Array, axis: int) -> Array:
 
 
 def squeeze(x: Array, axis: Axis = None) -> Array:
-    """`x` without its axes of extent one."""
-    return jnp.squeeze(x, axis=_axes(axis))
+    """`x` without its axes of extent one; of those given, others stay."""
+    axes = axes_of(x, axis)
+    if axes is None:
+        return jnp.squeeze(x)
+    chosen = (axes,) if isinstance(axes, builtins.int) else axes
+    for entry in chosen:
+        if not -x.ndim <= entry < x.ndim:
+            raise ArgumentValueError.explained(
+                "ops.squeeze",
+                f"expected axes of an array of shape {tuple(x.shape)}; got {axis}",
+                f"Count axes from {-x.ndim} to {x.ndim - 1}.",
+            )
+    return jnp.squeeze(x, axis=tuple(entry for entry in chosen if x.shape[entry] == 1))
+
+
+def broadcast_to(x: Array, shape: Sequence[int]) -> Array:
+    """`x` repeated to a shape; an extent -1 is that of `x`.
+
+    Raises:
+      ArgumentValueError: an extent -1 stands before the axes of `x`.
+    """
+    before = len(shape) - x.ndim
+    if builtins.any(extent == -1 for extent in shape[: builtins.max(before, 0)]):
+        raise ArgumentValueError.explained(
+            "ops.broadcast_to",
+            f"expected -1 only for the axes of an array of shape {tuple(x.shape)}; got "
+            f"{tuple(shape)}",
+            "Write the extents of new axes.",
+        )
+    extents = [
+        x.shape[n - before] if extent == -1 and n >= before else extent
+        for n, extent in enumerate(shape)
+    ]
+    return jnp.broadcast_to(x, extents)
 
 
 def concat(tensors: Sequence[Array], axis: int = 0) -> Array:
@@ -172,18 +210,32 @@ def stack(tensors: Sequence[Array], axis: int = 0) -> Array:
 
 
 def split(x: Array, split_size_or_sections: Any, axis: int = 0) -> tuple[Array, ...]:
-    """Pieces of `x` along `axis`, of a given length or of given lengths."""
+    """Pieces of `x` along `axis`, of a given length or of given lengths.
+
+    Raises:
+      ArgumentValueError: the lengths do not add up to the extent, or the length is below 1.
+    """
     if isinstance(split_size_or_sections, builtins.int):
-        edges = list(range(split_size_or_sections, x.shape[axis], split_size_or_sections))
+        length, fits = split_size_or_sections, split_size_or_sections > 0
+        edges = list(range(length, x.shape[axis], length)) if fits else []
     else:
-        edges = [builtins.int(edge) for edge in np.cumsum(split_size_or_sections)[:-1]]
+        edges = [0, *(builtins.int(edge) for edge in np.cumsum(split_size_or_sections))]
+        fits, edges = edges[-1] == x.shape[axis], edges[1:-1]
+    if not fits:
+        raise ArgumentValueError.explained(
+            "ops.split",
+            f"expected a length of 1 or more, or lengths that add up to {x.shape[axis]}, the "
+            f"extent of axis {axis}; got {split_size_or_sections}",
+            "Name every piece.",
+        )
     return tuple(jnp.split(x, edges, axis=axis))
 
 
-def gather(x: Array, indices: Array, axis: int) -> Array:
-    """Slices of `x` along `axis` at `indices`.
+def gather(x: Array, indices: Array, axis: int, batch_dims: int = 0) -> Array:
+    """Slices of `x` along `axis` at `indices`, which have the first `batch_dims` axes of `x`.
 
     Raises:
+      ArgumentValueError: they have other axes there.
       KernelError: an index is out of range. A compiled program raises it when it runs on one CPU;
         elsewhere the slice becomes NaN, or the dtype's least integer.
     """
@@ -196,11 +248,26 @@ def gather(x: Array, indices: Array, axis: int) -> Array:
             "Fix the index, or take a larger array.",
         )
     indices = inside(indices, x.shape[axis], "ops.gather", f" along axis {axis}")
-    return jnp.take(x, indices, axis=axis)
+    shared = batch_dims if batch_dims >= 0 else batch_dims + jnp.ndim(indices)
+    if not shared:
+        return jnp.take(x, indices, axis=axis)
+    along = axis if axis >= 0 else axis + x.ndim
+    if not 0 <= shared <= along or x.shape[:shared] != jnp.shape(indices)[:shared]:
+        raise ArgumentValueError.explained(
+            "ops.gather",
+            f"expected indices with the first axes of an array of shape {tuple(x.shape)}, up to "
+            f"axis {axis}; got shape {jnp.shape(indices)} and batch_dims {batch_dims}",
+            "Pass 0, or as many axes as both share.",
+        )
+    take: Callable[..., Array] = functools.partial(jnp.take, axis=along - shared)
+    for _ in range(shared):
+        take = jax.vmap(take)
+    return take(x, indices)
 
 
-def softmax(x: Array, axis: int = -1) -> Array:
-    """Exponentials along `axis`, scaled to sum one."""
+def softmax(x: Array, axis: int = -1, dtype: Any = None) -> Array:
+    """Exponentials along `axis`, scaled to sum one, of `x` in `dtype` if it is given."""
+    x = x if dtype is None else cast(x, dtype)
     return jax.nn.softmax(x, axis=axis)
 
 
@@ -293,25 +360,47 @@ def flatten(x: Array, order: str = "C", *, start_dim: int = 1, end_dim: int = -1
 def var(x: Array, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> Array:
     """Variance: the sum of squared distances from the mean, over the count less `ddof`."""
     x = _floating(x)
-    return jnp.var(x, axis=_axes(axis), ddof=ddof, keepdims=keepdims).astype(x.dtype)
+    return jnp.var(x, axis=axes_of(x, axis), ddof=ddof, keepdims=keepdims).astype(x.dtype)
 
 
 def count_nonzero(
     x: Array, axis: Axis = None, keep_dims: bool = False, dtype: Any = np.int32
 ) -> Array:
     """How many entries are not zero."""
-    count = jnp.count_nonzero(x, axis=_axes(axis), keepdims=keep_dims)
+    count = jnp.count_nonzero(x, axis=axes_of(x, axis), keepdims=keep_dims)
     return count.astype(as_dtype(dtype).dtype)
 
 
 def argmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Index of the first greatest entry, Int64."""
-    return jnp.argmax(x, axis=axis, keepdims=keepdims).astype(np.int64)
+    """Index of the first greatest entry, Int64; among all entries it is a number."""
+    axis = None if x.ndim == 0 and axis in (0, -1) else axis
+    return jnp.argmax(x, axis=axis, keepdims=keepdims and axis is not None).astype(np.int64)
 
 
 def argmin(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """Index of the first smallest entry, Int32 (that of `argmax` is Int64, as in MindSpore)."""
-    return jnp.argmin(x, axis=axis, keepdims=keepdims).astype(np.int32)
+    axis = None if x.ndim == 0 and axis in (0, -1) else axis
+    return jnp.argmin(x, axis=axis, keepdims=keepdims and axis is not None).astype(np.int32)
+
+
+def div(x: Array, y: Array, rounding_mode: str | None = None) -> Array:
+    """Quotient; by "floor" or "trunc" a whole number, in the dtype of the operands.
+
+    Raises:
+      ArgumentValueError: `rounding_mode` is another.
+    """
+    modes: dict[str | None, Callable[[Array, Array], Array]] = {
+        None: arithmetic.div,
+        "floor": arithmetic.floor_div,
+        "trunc": arithmetic.truncated_div,
+    }
+    if rounding_mode not in modes:
+        raise ArgumentValueError.explained(
+            "ops.div",
+            f'expected rounding_mode "floor", "trunc" or None; got {rounding_mode!r}',
+            "None gives the quotient itself.",
+        )
+    return modes[rounding_mode](x, y)
 
 
 def full_like(x: Array, fill_value: Any, dtype: Any = None) -> Array:
@@ -333,7 +422,6 @@ abs = arithmetic.abs
 add = arithmetic.add
 clip = arithmetic.clip
 clip_by_value = arithmetic.clip_by_value
-div = arithmetic.div
 floor_div = arithmetic.floor_div
 maximum = arithmetic.maximum
 minimum = arithmetic.minimum
@@ -366,7 +454,6 @@ isnan = jnp.isnan
 isfinite = jnp.isfinite
 stop_gradient = jax.lax.stop_gradient
 tile = jnp.tile
-broadcast_to = jnp.broadcast_to
 exp = unary_float(jnp.exp)
 log = unary_float(jnp.log)
 log1p = unary_float(jnp.log1p)
@@ -382,9 +469,7 @@ cosh = unary_float(jnp.cosh)
 tanh = unary_float(jnp.tanh)
 erf = unary_float(jax.lax.erf)
 sigmoid = unary_float(jax.nn.sigmoid)
-sum = reduction(_sum)
 mean = reduction(_mean)
-prod = reduction(_prod)
 amax = reduction(extremes.amax)
 amin = reduction(extremes.amin)
 all = reduction(jnp.all)

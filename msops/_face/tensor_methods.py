@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops._base import extremes
-from msops._base.dtypes import as_dtype
 from msops._face import array_math as m
+from msops._face.argument_names import ARGUMENTS, named
 from msops.errors import ArgumentValueError
 
 Array = Any
@@ -36,11 +36,23 @@ def _reshape(x: Array, *shape: Any) -> Array:
 
 
 def _transpose(x: Array, *axes: Any) -> Array:
+    # Two numbers are axes to swap, even if they are all that there are.
+    if len(axes) == 2:
+        return _swapaxes(x, *axes)
+    return _permute(x, *axes)
+
+
+def _permute(x: Array, *axes: Any) -> Array:
     return jnp.transpose(x, _listed(axes) or None)
 
 
+def _swapaxes(x: Array, axis0: int, axis1: int) -> Array:
+    both = {axis0, axis1}
+    return x if x.ndim == 0 and both <= {0, -1} else jnp.swapaxes(x, axis0, axis1)
+
+
 def _broadcast_to(x: Array, *shape: Any) -> Array:
-    return jnp.broadcast_to(x, _listed(shape))
+    return m.broadcast_to(x, _listed(shape))
 
 
 def _expand_as(x: Array, other: Array) -> Array:
@@ -51,7 +63,14 @@ def _ravel(x: Array) -> Array:
     return jnp.reshape(x, -1)
 
 
-def _flatten(x: Array, order: str = "C", *, start_dim: int = 0, end_dim: int = -1) -> Array:
+def _flatten(
+    x: Array, *first: Any, order: str = "C", start_dim: int = 0, end_dim: int = -1
+) -> Array:
+    # By position MindSpore takes an order, or the first and the last axis.
+    if first and isinstance(first[0], str):
+        (order,) = first
+    elif first:
+        start_dim, end_dim = (*first, end_dim) if len(first) == 1 else first
     return m.flatten(x, order, start_dim=start_dim, end_dim=end_dim)
 
 
@@ -98,15 +117,18 @@ def _astype(x: Array, dtype: Any, copy: bool = True) -> Array:
 
 
 def _sum(x: Array, axis: m.Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
-    dtype = m.sum_dtype(x.dtype) if dtype is None else as_dtype(dtype).dtype
-    return jnp.sum(x, axis=m._axes(axis), dtype=dtype, keepdims=keepdims)
+    # By position MindSpore takes a dtype, or whether to keep the axes.
+    if isinstance(dtype, bool):
+        dtype, keepdims = None, dtype
+    return m.sum(x, axis, keepdims, dtype)
 
 
-def _reduced(function: Callable[..., Array]) -> Callable[..., Array]:
-    def method(x: Array, axis: m.Axis = None, keepdims: bool = False) -> Array:
-        return function(x, axis, keepdims)
+def _mean(x: Array, axis: m.Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
+    return m.mean(x if dtype is None else m.cast(x, dtype), axis, keepdims)
 
-    return method
+
+def _tile(x: Array, *dims: Any) -> Array:
+    return jnp.tile(x, _listed(dims))
 
 
 @functools.partial(jax.custom_jvp, nondiff_argnums=(0, 1, 2, 3))
@@ -134,24 +156,34 @@ def _along_jvp(
 def _extreme(best: Callable[..., Array], index: Callable[..., Array]) -> Callable[..., Any]:
     def method(
         x: Array,
-        *dim: int,
+        dim: m.Axis = None,
+        keepdim: bool | None = None,
+        *,
         axis: m.Axis = None,
-        keepdims: bool = False,
+        keepdims: bool | None = None,
+        return_indices: bool = False,
     ) -> Any:
-        # By position MindSpore 2.7.2 takes a dim and also returns where the entries are.
-        if dim:
-            where = index(x, axis=dim[0], keepdims=keepdims).astype(np.int64)
-            return method(x, axis=dim[0], keepdims=keepdims), where
+        # A dim that is an int asks for the places, too, unless other names say otherwise.
+        is_pair = isinstance(dim, int) and keepdims is None
+        axis, kept = axis if dim is None else dim, bool(keepdims or keepdim)
+        if is_pair or (return_indices and isinstance(axis, int)):
+            return value(x, axis, kept), index(x, m.axes_of(x, axis), keepdims=kept).astype(
+                np.int64
+            )
+        return value(x, axis, kept)
+
+    def value(x: Array, axis: m.Axis, kept: bool) -> Array:
+        axis = m.axes_of(x, axis)
         if isinstance(axis, int) and jnp.issubdtype(x.dtype, jnp.floating):
-            return _along(best, index, axis, keepdims, x)
-        return best(x, axis=m._axes(axis), keepdims=keepdims)
+            return _along(best, index, axis, kept, x)
+        return best(x, axis=axis, keepdims=kept)
 
     return method
 
 
 def _spread(function: Callable[..., Array]) -> Callable[..., Array]:
     def method(x: Array, axis: m.Axis = None, ddof: int = 0, keepdims: bool = False) -> Array:
-        return function(m._floating(x), axis=m._axes(axis), ddof=ddof, keepdims=keepdims)
+        return function(m._floating(x), axis=m.axes_of(x, axis), ddof=ddof, keepdims=keepdims)
 
     return method
 
@@ -181,63 +213,73 @@ def _invert(x: Array) -> Array:
     return jnp.logical_not(x)
 
 
-# Methods that are the functions of `array_math` with the same name.
+# Methods that are the functions of `array_math` with the same name, and names of their arguments.
 _OF_ARRAYS = """
-    abs add argmax argmin cast ceil clip cos div erf exp expand_dims expm1 floor isfinite isnan
-    log log1p logical_and logical_not logical_or matmul maximum minimum mul neg pow reciprocal
-    rsqrt sigmoid sign sin split sqrt square squeeze sub tan tanh
+    abs add argmax argmin cast ceil clip cos div erf exp expand_dims expm1
+    floor isfinite isnan log log1p logical_and logical_not logical_or matmul maximum minimum mul neg
+    pow reciprocal rsqrt sigmoid sign sin split sqrt square squeeze sub tan tanh
 """
+_OF_REDUCTIONS = "input axis/dim keepdims/keepdim/keep_dims dtype"
+_NAMES = {
+    "argmax": _OF_REDUCTIONS,
+    "argmin": _OF_REDUCTIONS,
+    "matmul": "input tensor2",
+    "split": "input split_size axis/dim",
+}
 
 _IN_PLACE = "add clamp div exp fill floor log mul sigmoid sign sub tanh"
 
 METHODS: dict[str, Callable[..., Any]] = {
-    **{name: getattr(m, name) for name in _OF_ARRAYS.split()},
-    "all": _reduced(m.all),
-    "any": _reduced(m.any),
+    **{
+        name: named(getattr(m, name), _NAMES.get(name, ARGUMENTS[name]))
+        for name in _OF_ARRAYS.split()
+    },
+    "all": named(m.all, _OF_REDUCTIONS),
+    "any": named(m.any, _OF_REDUCTIONS),
     "astype": _astype,
     "bool": _to_dtype("bool"),
-    "broadcast_to": _broadcast_to,
+    "broadcast_to": named(_broadcast_to, "input shape"),
     "chunk": _chunk,
     "clamp": m.clip,
     "contiguous": jnp.asarray,
-    "cumsum": m.cumsum,
+    "cumsum": named(m.cumsum, "input dim"),
     "dim": jnp.ndim,
     "double": _to_dtype("float64"),
-    "eq": m.equal,
+    "eq": named(m.equal, "input other"),
     "expand_as": _expand_as,
     "fill": _fill,
     "flatten": _flatten,
     "float": _to_dtype("float32"),
-    "ge": m.greater_equal,
-    "gt": m.greater,
+    "ge": named(m.greater_equal, "input other"),
+    "gt": named(m.greater, "input other"),
     "half": _to_dtype("float16"),
     "index_select": _index_select,
     "int": _to_dtype("int32"),
     "is_floating_point": _is_floating_point,
-    "le": m.less_equal,
+    "le": named(m.less_equal, "input other"),
     "long": _to_dtype("int64"),
-    "lt": m.less,
+    "lt": named(m.less, "input other"),
     "max": _extreme(extremes.amax, jnp.argmax),
-    "mean": _reduced(m.mean),
+    "mean": named(_mean, _OF_REDUCTIONS),
     "min": _extreme(extremes.amin, jnp.argmin),
-    "ne": m.not_equal,
+    "ne": named(m.not_equal, "input other"),
     "numel": jnp.size,
-    "permute": _transpose,
-    "prod": _reduced(m.prod),
+    "permute": named(_permute, "input dims/axis"),
+    "prod": named(m.prod, _OF_REDUCTIONS),
     "ravel": _ravel,
     "repeat": _repeat,
     "repeat_interleave": _repeat_interleave,
-    "reshape": _reshape,
+    "reshape": named(_reshape, "input shape"),
     "round": _round,
     "std": _spread(jnp.std),
-    "sum": _sum,
-    "swapaxes": jnp.swapaxes,
-    "tile": jnp.tile,
+    "sum": named(_sum, "input axis/dim dtype keepdims/keepdim"),
+    "swapaxes": _swapaxes,
+    "tile": named(_tile, "input dims/reps"),
     "to": m.cast,
-    "transpose": _transpose,
-    "unsqueeze": m.expand_dims,
+    "transpose": named(_transpose, "input dim0/axes dim1"),
+    "unsqueeze": named(m.expand_dims, "input dim"),
     "var": _spread(jnp.var),
-    "view": _reshape,
+    "view": named(_reshape, "input shape"),
 }
 
 # With an underscore behind the name, these give the Tensor its result.

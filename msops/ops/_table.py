@@ -20,6 +20,7 @@ import numpy as np
 from msops._base.dtypes import as_dtype
 from msops._custom.custom import Custom
 from msops._face import array_math as m
+from msops._face.argument_names import ARGUMENTS, named
 from msops._face.parameter import assign
 from msops._face.tensor import Tensor, lift
 from msops.errors import ArgumentTypeError
@@ -60,8 +61,8 @@ class Primitive(abc.ABC):
             )
         self.attrs: dict[str, Any] = {}
 
-    def __call__(self, *inputs: Any) -> Any:
-        return type(self)._apply(*inputs, **self._settings)
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        return type(self)._apply(*inputs, **named, **self._settings)
 
     @property
     def name(self) -> str:
@@ -205,21 +206,21 @@ _OF_ARRAYS = """
 """
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
-    **{name: lift(getattr(m, name)) for name in _OF_ARRAYS.split()},
+    **{name: lift(named(getattr(m, name), ARGUMENTS[name])) for name in _OF_ARRAYS.split()},
     "arange": arange,
-    "assign": assign,
+    "assign": named(assign, ARGUMENTS["assign"]),
     "depend": depend,
-    "dtype": _dtype_of,
+    "dtype": named(_dtype_of, ARGUMENTS["dtype"]),
     "full": full,
     "ones": ones,
-    "rank": _rank_of,
-    "shape": _shape_of,
-    "size": _size_of,
-    "tensor_shape": _shape_tensor,
+    "rank": named(_rank_of, ARGUMENTS["rank"]),
+    "shape": named(_shape_of, ARGUMENTS["shape"]),
+    "size": named(_size_of, ARGUMENTS["size"]),
+    "tensor_shape": named(_shape_tensor, ARGUMENTS["tensor_shape"]),
     "zeros": zeros,
 }
 FUNCTIONS |= {
-    alias: FUNCTIONS[name]
+    alias: lift(named(getattr(m, name), ARGUMENTS[alias]))
     for alias, name in (
         ("cat", "concat"),
         ("clamp", "clip"),
@@ -232,7 +233,7 @@ FUNCTIONS |= {
         ("ne", "not_equal"),
         ("permute", "transpose"),
         ("tensor_add", "add"),
-        ("tensor_div", "div"),
+        ("tensor_div", "real_div"),
         ("tensor_mul", "mul"),
         ("tensor_pow", "pow"),
         ("tensor_sub", "sub"),
@@ -247,7 +248,7 @@ _KEEP = {"keep_dims": False}
 # Classes with the name of the function that they apply, but for case and underscores.
 _WITHOUT_SETTINGS = """
     Abs Add AddN Assign Cast Ceil Cos Cosh DType Depend Div Equal Erf Exp ExpandDims Expm1 Flatten
-    Floor FloorDiv FloorMod Gather Greater GreaterEqual IsFinite IsNan Less LessEqual Log Log1p
+    Floor FloorDiv FloorMod Greater GreaterEqual IsFinite IsNan Less LessEqual Log Log1p
     LogicalAnd LogicalNot LogicalOr Maximum Minimum Mul Neg NotEqual Ones OnesLike Pow Rank
     ReLU Reciprocal Reshape Round Rsqrt Select Shape Sigmoid Sign Sin Sinh Size Slice Sqrt
     Square Sub Tan Tanh TensorAdd TensorShape Tile Transpose Zeros ZerosLike
@@ -261,19 +262,20 @@ _ROWS: tuple[tuple[str, Callable[..., Any], dict[str, Any]], ...] = (
     ("BroadcastTo", FUNCTIONS["broadcast_to"], {"shape": _REQUIRED}),
     ("Concat", FUNCTIONS["concat"], {"axis": 0}),
     ("MatMul", FUNCTIONS["matmul"], _MATMUL),
-    ("Mod", lift(m.truncated_mod), {}),
-    ("Pad", lift(m.pad), {"paddings": _REQUIRED}),
-    ("RealDiv", lift(m.real_div), {}),
+    ("Gather", FUNCTIONS["gather"], {"batch_dims": 0}),
+    ("Mod", lift(named(m.truncated_mod, ARGUMENTS["mod"])), {}),
+    ("Pad", lift(named(m.pad, "input_x")), {"paddings": _REQUIRED}),
+    ("RealDiv", lift(named(m.real_div, ARGUMENTS["mod"])), {}),
     ("ReduceAll", FUNCTIONS["all"], _KEEP),
     ("ReduceAny", FUNCTIONS["any"], _KEEP),
     ("ReduceMax", FUNCTIONS["amax"], _KEEP),
     ("ReduceMean", FUNCTIONS["mean"], _KEEP),
     ("ReduceMin", FUNCTIONS["amin"], _KEEP),
-    ("ReduceProd", lift(m.reduce_prod), _KEEP),
+    ("ReduceProd", lift(named(m.reduce_prod, ARGUMENTS["reduce_sum"])), _KEEP),
     ("ReduceSum", FUNCTIONS["reduce_sum"], _KEEP),
     ("Softmax", FUNCTIONS["softmax"], {"axis": -1}),
     ("Sort", FUNCTIONS["sort"], {"axis": -1, "descending": False}),
-    ("Split", lift(_split_evenly), {"axis": 0, "output_num": 1}),
+    ("Split", lift(named(_split_evenly, "input_x")), {"axis": 0, "output_num": 1}),
     ("Squeeze", FUNCTIONS["squeeze"], {"axis": ()}),
     ("Stack", FUNCTIONS["stack"], {"axis": 0}),
     ("TopK", FUNCTIONS["topk"], {"sorted": True}),
