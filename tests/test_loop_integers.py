@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 from loop_ir import INTEGERS, Spec, as_dtype, interpret, read_kernel
-from quick_cases import one_in
+from quick_cases import case_of, one_in
 
 from msops import Custom
 from msops.errors import BuildError
@@ -107,6 +107,41 @@ def test_operators_and_helpers_at_the_edges_of_integers(dtype: str) -> None:
         agree(of_data, a, b, b & np.array(63, dtype))
         if numbers[0] < 0:
             agree(of_negative_constants, np.array(numbers, dtype))
+
+
+def comparisons(a, b):
+    n = a.shape[0]
+    y = output_tensor((14, n), "bool")
+    for i in range(n):
+        y[0, i] = a[i] < b[i]
+        y[1, i] = a[i] <= b[i]
+        y[2, i] = a[i] > b[i]
+        y[3, i] = a[i] >= b[i]
+        y[4, i] = a[i] == b[i]
+        y[5, i] = a[i] != b[i]
+        y[6, i] = a[i] < -2
+        y[7, i] = a[i] >= -2
+        y[8, i] = a[i] > -1 > b[i]
+        y[9, i] = b[i] <= -3
+        y[10, i] = a[i] == -1
+        y[11, i] = b[i] != -1
+        y[12, i] = a[i] > i - 1
+        y[13, i] = i - 1 == b[i]
+    return y
+
+
+QUICK_PAIRS = [("int8", "uint8"), ("uint32", "int32"), ("int64", "uint64"), ("uint64", "int16")]
+PAIRS = [
+    case_of(one, other, quick=(one, other) in QUICK_PAIRS)
+    for one, other in itertools.permutations(INTEGERS, 2)
+]
+
+
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_integers_of_two_dtypes_compare_by_their_values(one: str, other: str) -> None:
+    pairs = zip(*itertools.product(edges(one), edges(other)), strict=True)
+    with jax.enable_x64(True):
+        agree(comparisons, *map(np.array, pairs, (one, other)))
 
 
 @numpy_warns

@@ -14,6 +14,7 @@ from msops._loops.frontends.hybrid.typing import (
     Typing,
     can_be,
     is_float_beside_integer,
+    is_signed_beside_uint64,
     operands_of,
     represents,
     texts,
@@ -63,6 +64,8 @@ def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr)
             _check_domain(typing, node, op, operand.dtype, (left, right))
     if op in _OF_FLOATS and is_float_beside_integer(left, right):
         _report_integer(typing, node, op, left, right)
+    if op in operators.COMPARISONS and is_signed_beside_uint64(left, right):
+        return _compare_uint64(typing, op, left, right)
     meet = typing.compare if op in operators.COMPARISONS else typing.agree
     given = left, right
     left, right = meet(node, left, right, what)
@@ -76,6 +79,19 @@ def binary(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr)
     if is_mixed:
         _check_domain(typing, node, op, left.dtype, given)
     return Binary(op, left, right, result_dtype(op, left.dtype))
+
+
+def _compare_uint64(typing: Typing, op: BinaryOp, left: Expr, right: Expr) -> Expr:
+    """Returns a comparison of a signed integer and an uint64: a negative one is the lesser."""
+    signed = typing.unrounded(right if left.dtype == "uint64" else left)
+    lesser: tuple[BinaryOp, ...] = ("gt", "ge") if left.dtype == "uint64" else ("lt", "le")
+    holds_below = op in (*lesser, "ne")
+    if isinstance(signed, Const):  # A constant that is not negative becomes an uint64.
+        return Const(holds_below, "bool")
+    zero = Const(0, signed.dtype)
+    sides = typing.convert(left, "uint64"), typing.convert(right, "uint64")
+    sign = Binary("lt" if holds_below else "ge", signed, zero, "bool")
+    return Binary("lor" if holds_below else "land", sign, Binary(op, *sides, "bool"), "bool")
 
 
 def _report_integer(typing: Typing, node: ast.AST, op: BinaryOp, left: Expr, right: Expr) -> None:

@@ -90,6 +90,9 @@ class Typing:
         dtype = promoted(left.dtype, right.dtype)
         if dtype is None or left.dtype == right.dtype or _takes(left, right):
             return self.agree(node, left, right, what)
+        if not is_float(dtype):
+            # As in Python: in TVM's type, the wider one of the two, a large uint32 is less than 0.
+            dtype = np.result_type(left.dtype, right.dtype).name
         return self.convert(left, dtype), self.convert(right, dtype)
 
     def stored(self, node: ast.AST, value: Expr, target: Expr, where: str) -> Expr:
@@ -242,6 +245,16 @@ def is_float_beside_integer(left: Expr, right: Expr) -> bool:
         and other.dtype in INTEGERS
         and not is_literal(other)
         for one, other in ((left, right), (right, left))
+    )
+
+
+def is_signed_beside_uint64(left: Expr, right: Expr) -> bool:
+    """Returns whether no integer type has the values of both operands."""
+    dtypes = {left.dtype, right.dtype}
+    return (
+        "uint64" in dtypes
+        and any(dtype.startswith("int") for dtype in dtypes)
+        and not _takes(left, right)
     )
 
 
