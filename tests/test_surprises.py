@@ -144,6 +144,27 @@ def test_the_slope_of_mod_is_that_of_a_remainder_that_truncates() -> None:
     assert slopes.asnumpy().tolist() == [2, 2, -2]
 
 
+def test_a_fraction_fills_a_tensor() -> None:
+    filled = ops.full((2,), 1.5)
+    assert (filled.dtype, filled.asnumpy().tolist()) == (msops.float32, [1.5, 1.5])
+
+
+def test_sums_are_in_the_dtype_that_they_are_asked_in() -> None:
+    with jax.enable_x64(True):
+        sums = Tensor([2.0**24, 1, 1, 1], msops.float32).cumsum(0, dtype=msops.float64)
+        assert (sums.asnumpy() - 2**24).tolist() == [0, 1, 2, 3]
+
+
+@pytest.mark.parametrize("way", [lambda function: function, jax.jit], ids=["eager", "compiled"])
+def test_a_part_of_a_row_that_does_not_exist_is_an_error(way: Any) -> None:
+    def store(z: Tensor, y: Tensor) -> Tensor:
+        z[2, 0:2] = y
+        return z
+
+    with pytest.raises(IndexError, match="2 is out of range for axis 0 of extent 2"):
+        way(store)(ops.zeros((2, 3), msops.float32), Tensor([7.0, 8.0]))
+
+
 def test_the_table_names_tests_that_exist() -> None:
     page = (ROOT / "docs" / "guides" / "surprises.md").read_text()
     named = re.findall(r"`(\w+\.py)` \|$", page, re.MULTILINE)
