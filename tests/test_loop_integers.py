@@ -144,6 +144,32 @@ def test_integers_of_two_dtypes_compare_by_their_values(one: str, other: str) ->
         agree(comparisons, *map(np.array, pairs, (one, other)))
 
 
+def updated_scalars(a):
+    y = output_tensor((4,), "float64")
+    total = 0
+    product = 1
+    mixed = 5
+    for i in range(a.shape[0]):
+        total += a[i]
+        product *= a[i]
+        mixed ^= a[i]
+    y[0] = float64(total)
+    y[1] = float64(product)
+    y[2] = float64(mixed)
+    quotient = 100
+    quotient //= a[0]
+    y[3] = float64(quotient)
+    return y
+
+
+@numpy_warns
+@pytest.mark.parametrize("dtype", INTEGERS)
+def test_an_updated_scalar_has_the_dtype_of_what_it_meets(dtype: str) -> None:
+    most = np.iinfo(dtype).max
+    with jax.enable_x64(True):
+        agree(updated_scalars, np.array([most // 2 + 5, 3, most - 2], dtype))
+
+
 @numpy_warns
 @pytest.mark.parametrize("dtype", [dtype for dtype in INTEGERS if dtype != "int32"])
 def test_constants_of_a_width_wrap(dtype: str) -> None:

@@ -191,12 +191,20 @@ def _update(t: Translation, node: ast.AugAssign) -> None:
         buffer.name, indices, buffer.dtype, location=t.report.source.location(node.target)
     )
     operand = as_scalar(t, node.value, value_of(t, node.value))
-    if not is_literal(operand) and promoted(buffer.dtype, operand.dtype) == buffer.dtype:
+    if _converts(t, current, operand):
         operand = t.typing.convert(operand, buffer.dtype)
     op = SYNTAX[type(node.op)]
     value = arithmetic.binary(t.typing, node, op, current, operand)
     stored = t.typing.stored(node.value, value, current, f"'{ast.unparse(node.target)}'")
     _store(t, node, buffer, indices, stored)
+
+
+def _converts(t: Translation, current: Expr, operand: Expr) -> bool:
+    """Returns whether an update converts its operand to the type of what it changes."""
+    if is_literal(operand) or promoted(current.dtype, operand.dtype) != current.dtype:
+        return False
+    # A scalar that started as an integer without a type gets that of the integers it meets.
+    return is_float(current.dtype) or not t.typing.untyped_symbols(current)
 
 
 def _name(node: ast.expr) -> ast.Name:
