@@ -10,6 +10,7 @@ import jax
 import numpy as np
 import pytest
 from loop_ir import INTEGERS, Spec, as_dtype, interpret, read_kernel
+from loop_source import define
 from quick_cases import case_of, one_in
 
 from msops import Custom
@@ -250,3 +251,22 @@ def test_a_whole_bfloat16_constant_may_be_beyond_int32() -> None:
         return y
 
     agree(k, np.float32([1]))
+
+
+@pytest.mark.parametrize("sign", ["//", "%", "**", "<<", ">>"])
+def test_an_update_does_not_take_an_unsigned_number_for_a_negative_one(sign: str) -> None:
+    function = define(f"""
+        def k(x, w):
+            y = output_tensor(x.shape, x.dtype)
+            for i in range(x.shape[0]):
+                y[i] = x[i]
+                y[i] {sign}= w[i]
+            return y
+    """)
+    op = Custom(function, func_type="akg")
+    with pytest.raises(BuildError, match=r"the operands of .* are int8 and uint8"):
+        op(np.int8([-128]), np.uint8([250]))
+    wide, narrow = np.int16([-128, 100, 7]), np.uint8([25, 7, 2])
+    with np.errstate(over="ignore"):
+        wanted = [eval(f"x {sign} w") for x, w in zip(wide, np.int16(narrow), strict=True)]
+    np.testing.assert_array_equal(op(wide, narrow), wanted)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+import numpy as np
+
 from msops._loops.frontends.hybrid import arithmetic, early
 from msops._loops.frontends.hybrid.calls import is_declaration, row_of
 from msops._loops.frontends.hybrid.expressions import (
@@ -19,9 +21,23 @@ from msops._loops.frontends.hybrid.names import ScopedName
 from msops._loops.frontends.hybrid.translation import Translation
 from msops._loops.frontends.hybrid.typing import is_literal, promoted
 from msops._loops.frontends.hybrid.values import EXPR, Value, WholeTensor, describe
-from msops._loops.ir.nodes import Buffer, Const, Expr, FunctionCall, If, Load, Stmt, Store, Unary
+from msops._loops.ir.nodes import (
+    BinaryOp,
+    Buffer,
+    Const,
+    Expr,
+    FunctionCall,
+    If,
+    Load,
+    Stmt,
+    Store,
+    Unary,
+)
 from msops._loops.ir.operators import DTYPES, SYNTAX, is_float
 from msops._loops.ir.walk import expressions, loads
+
+_OF_BITS = ("add", "sub", "mul", "and", "or", "xor")
+"""Operations that give signed and unsigned integers the same bits."""
 
 
 def run(t: Translation, statements: list[ast.stmt]) -> None:
@@ -191,20 +207,26 @@ def _update(t: Translation, node: ast.AugAssign) -> None:
         buffer.name, indices, buffer.dtype, location=t.report.source.location(node.target)
     )
     operand = as_scalar(t, node.value, value_of(t, node.value))
-    if _converts(t, current, operand):
-        operand = t.typing.convert(operand, buffer.dtype)
     op = SYNTAX[type(node.op)]
+    if _converts(t, op, current, operand):
+        operand = t.typing.convert(operand, buffer.dtype)
     value = arithmetic.binary(t.typing, node, op, current, operand)
     stored = t.typing.stored(node.value, value, current, f"'{ast.unparse(node.target)}'")
     _store(t, node, buffer, indices, stored)
 
 
-def _converts(t: Translation, current: Expr, operand: Expr) -> bool:
+def _converts(t: Translation, op: BinaryOp, current: Expr, operand: Expr) -> bool:
     """Returns whether an update converts its operand to the type of what it changes."""
     if is_literal(operand) or promoted(current.dtype, operand.dtype) != current.dtype:
         return False
+    if is_float(current.dtype):
+        return True
     # A scalar that started as an integer without a type gets that of the integers it meets.
-    return is_float(current.dtype) or not t.typing.untyped_symbols(current)
+    if t.typing.untyped_symbols(current):
+        return False
+    # An uint8 of 250 and an int8 of -6 are the same to a sum, and not to a quotient.
+    is_exact = np.result_type(current.dtype, operand.dtype).name == current.dtype
+    return is_exact or op in _OF_BITS
 
 
 def _name(node: ast.expr) -> ast.Name:
