@@ -92,7 +92,7 @@ def _holding(
     found = results_of(subject, moved, is_safe)
     if not all(found):
         return unknown
-    holding = set()
+    holding: set[Corner] = set()
     for index, (result, axes) in enumerate(zip(case.results, places.axes_of_results, strict=True)):
         if not is_real(result) or np.unique(result).size < _VALUES:
             holding.update(corner for corner in unknown if corner[0] == index)

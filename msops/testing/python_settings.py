@@ -78,7 +78,7 @@ def _python_settings() -> dict[str, Any]:
     settings = {
         "NumPy's handling of errors": (np.geterr(), np.geterrcall()),
         "NumPy's options of printing": np.get_printoptions(),
-        "Python's filters of warnings": [(f[0], f[2].__name__) for f in warnings.filters],
+        "Python's filters of warnings": [(f[0], str(f[2])) for f in warnings.filters],
         "Python's limit of recursion": sys.getrecursionlimit(),
         "Python's interval between threads": sys.getswitchinterval(),
         "Python's collection of garbage": (gc.isenabled(), gc.get_threshold(), gc.callbacks[:]),
