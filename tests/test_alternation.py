@@ -7,14 +7,7 @@ import textwrap
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loop_ir import (
-    Kernel,
-    alternate_arrays,
-    alternating,
-    kernel_text,
-    mark_loops,
-    parse_kernel,
-)
+from loop_ir import Kernel, alternate_arrays, alternating, kernel_text, mark_loops, parse_kernel
 from loop_native import prepared
 from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of

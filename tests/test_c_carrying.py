@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from loop_ir import (
-    Kernel,
-    carry_elements,
-    kernel_text,
-    parse_kernel,
-)
+from loop_ir import Kernel, carry_elements, kernel_text, parse_kernel
 from test_c_arrangement import arranged
 
 DISTANCES = """kernel distances(a: int32[9], b: int32[12]) -> (t) {{

@@ -7,11 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loop_ir import (
-    Kernel,
-    interpret,
-    parse_kernel,
-)
+from loop_ir import Kernel, interpret, parse_kernel
 from loop_native import build_together, call, shipped
 from test_c_carrying import MORE, distances
 

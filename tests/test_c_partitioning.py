@@ -10,14 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loop_ir import (
-    Kernel,
-    interpret,
-    kernel_text,
-    parse_kernel,
-    partition_rows,
-    verify,
-)
+from loop_ir import Kernel, interpret, kernel_text, parse_kernel, partition_rows, verify
 from loop_ir import partition_loops as partition
 from random_examples import examples
 

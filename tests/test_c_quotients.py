@@ -11,15 +11,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
-from loop_ir import (
-    For,
-    accesses_in,
-    are_apart,
-    interpret,
-    nested_ranges,
-    parse_kernel,
-    statements,
-)
+from loop_ir import For, accesses_in, are_apart, interpret, nested_ranges, parse_kernel, statements
 from loop_native import build_together, call, shipped
 
 from msops import Custom

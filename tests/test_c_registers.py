@@ -7,14 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from loop_ir import (
-    FLAGS,
-    GCC_FLAGS,
-    Kernel,
-    interpret,
-    mark_vectors,
-    parse_kernel,
-)
+from loop_ir import FLAGS, GCC_FLAGS, Kernel, interpret, mark_vectors, parse_kernel
 from loop_native import build_together, call, prepared, printed
 
 from msops._base import processor

@@ -9,14 +9,7 @@ import textwrap
 import numpy as np
 import pytest
 from conftest import ROOT
-from loop_ir import (
-    ACCEPTED_SYNTAX,
-    DTYPES,
-    FUNCTIONS,
-    INTRINSICS,
-    PYTHON_SIGNS,
-    SYNTAX,
-)
+from loop_ir import ACCEPTED_SYNTAX, DTYPES, FUNCTIONS, INTRINSICS, PYTHON_SIGNS, SYNTAX
 from loop_source import define, read
 
 from msops.errors import MsopsError

@@ -21,16 +21,7 @@ import jax
 import numpy as np
 import pytest
 from cuda_emulation import Emulation
-from loop_ir import (
-    Kernel,
-    Spec,
-    Stages,
-    as_dtype,
-    cuda_source,
-    interpret,
-    is_float,
-    pipeline,
-)
+from loop_ir import Kernel, Spec, Stages, as_dtype, cuda_source, interpret, is_float, pipeline
 from loop_native import build_together, call, shipped
 from loop_numbers import Unsure
 from loop_programs import Program, program

@@ -9,15 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loop_ir import (
-    Kernel,
-    fuse_rows,
-    fusing,
-    interpret,
-    kernel_text,
-    mark_loops,
-    parse_kernel,
-)
+from loop_ir import Kernel, fuse_rows, fusing, interpret, kernel_text, mark_loops, parse_kernel
 from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of
 

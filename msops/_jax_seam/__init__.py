@@ -24,12 +24,8 @@ from msops._jax_seam.lowering import (
     lower_as,
     partition_count,
 )
-from msops._jax_seam.nesting import (
-    HeldFunction,
-)
-from msops._jax_seam.pacing import (
-    leave_room,
-)
+from msops._jax_seam.nesting import HeldFunction
+from msops._jax_seam.pacing import leave_room
 from msops._jax_seam.primitives import (
     PLATFORMS,
     explain_forward_mode,
@@ -40,25 +36,11 @@ from msops._jax_seam.primitives import (
     refuse_jet,
     vary_alike,
 )
-from msops._jax_seam.processes import (
-    ProcessStore,
-)
-from msops._jax_seam.saving import (
-    intercepted,
-    interceptor,
-    is_differentiated,
-    saves,
-)
-from msops._jax_seam.sub_byte import (
-    byte_dtype,
-)
-from msops._jax_seam.tracebacks import (
-    hide_frames,
-    with_hidden_frames,
-)
-from msops._jax_seam.unknown import (
-    unknown,
-)
+from msops._jax_seam.processes import ProcessStore
+from msops._jax_seam.saving import intercepted, interceptor, is_differentiated, saves
+from msops._jax_seam.sub_byte import byte_dtype
+from msops._jax_seam.tracebacks import hide_frames, with_hidden_frames
+from msops._jax_seam.unknown import unknown
 from msops._jax_seam.values import (
     ARRAY_TYPE,
     array_of_memory,

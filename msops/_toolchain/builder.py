@@ -23,13 +23,7 @@ from msops._toolchain.compile_errors import compile_error
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.inputs import read_input
 from msops._toolchain.languages import CUDA, LANGUAGES, SourceLanguage
-from msops._toolchain.linker import (
-    link,
-    named_files,
-    read_report,
-    search_folders,
-    with_members,
-)
+from msops._toolchain.linker import link, named_files, read_report, search_folders, with_members
 from msops._toolchain.manifest import (
     Result,
     add_object,

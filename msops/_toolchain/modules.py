@@ -20,12 +20,7 @@ from msops._toolchain.commands import map_in_threads
 from msops._toolchain.compile_errors import link_error
 from msops._toolchain.elf import parse_elf
 from msops._toolchain.languages import CUDA, CXX, LANGUAGES
-from msops._toolchain.linker import (
-    link,
-    named_files,
-    read_report,
-    search_folders,
-)
+from msops._toolchain.linker import link, named_files, read_report, search_folders
 from msops._toolchain.manifest import (
     Result,
     add_object,

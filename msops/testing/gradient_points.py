@@ -17,13 +17,7 @@ import numpy as np
 from msops.testing.bad_inputs import no_longer_square, with_last_integer
 from msops.testing.code_constants import words_of
 from msops.testing.finite_differences import REAL, average_size
-from msops.testing.other_inputs import (
-    grown,
-    resized,
-    stretched,
-    with_many_rows,
-    with_other_ranks,
-)
+from msops.testing.other_inputs import grown, resized, stretched, with_many_rows, with_other_ranks
 from msops.testing.subject import Subject, structs_of
 
 # Elements of the largest array: a few more than the blocks have in which kernels work.

@@ -33,16 +33,7 @@ from msops._op.process_call import ProcessCall
 from msops._op.request import Request
 from msops._toolchain import Library
 from msops.errors import ArgumentTypeError, MsopsError
-from msops.testing.guarded import (
-    POISONS,
-    HangError,
-    Job,
-    Run,
-    arrays_of,
-    run_jobs,
-    show,
-    title_of,
-)
+from msops.testing.guarded import POISONS, HangError, Job, Run, arrays_of, run_jobs, show, title_of
 from msops.testing.other_inputs import other_elements, other_values, rolled
 from msops.testing.python_calls import call_function, call_in_a_row
 from msops.testing.python_settings import SettingsWatch

@@ -36,15 +36,7 @@ from msops._loops.ir.nodes import (
     VectorForm,
     Within,
 )
-from msops._loops.ir.operators import (
-    BINARY,
-    BITS,
-    DTYPES,
-    FLOATS,
-    INTEGERS,
-    Domain,
-    result_dtype,
-)
+from msops._loops.ir.operators import BINARY, BITS, DTYPES, FLOATS, INTEGERS, Domain, result_dtype
 from msops._loops.ir.walk import Scope, is_innermost
 
 

@@ -23,13 +23,7 @@ import jax.numpy as jnp
 
 from msops import _jax_seam as seam
 from msops._backends.loops.gradients import pull_back
-from msops._backends.loops.kernels import (
-    Kernels,
-    LoopKernel,
-    case_of,
-    compile_case,
-    make_kernel,
-)
+from msops._backends.loops.kernels import Kernels, LoopKernel, case_of, compile_case, make_kernel
 from msops._backends.loops.timing import time_forms
 from msops._base.dtypes import as_dtype
 from msops._base.logging import warn_once

@@ -14,17 +14,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from msops._loops.ir import scalars
-from msops._loops.ir.nodes import (
-    INDEX_DTYPE,
-    Binary,
-    BinaryOp,
-    Cast,
-    Const,
-    Expr,
-    Load,
-    Unary,
-    Var,
-)
+from msops._loops.ir.nodes import INDEX_DTYPE, Binary, BinaryOp, Cast, Const, Expr, Load, Unary, Var
 from msops._loops.ir.ranges import Range, Ranges, dtype_range, range_of
 from msops._loops.ir.walk import variables
 

@@ -7,16 +7,7 @@ from typing import Literal
 
 from msops._loops.ir.building import element_of
 from msops._loops.ir.facts import kept
-from msops._loops.ir.nodes import (
-    Binary,
-    BinaryOp,
-    Const,
-    Expr,
-    FunctionCall,
-    Load,
-    Select,
-    Store,
-)
+from msops._loops.ir.nodes import Binary, BinaryOp, Const, Expr, FunctionCall, Load, Select, Store
 from msops._loops.ir.operators import REDUCIBLE
 from msops._loops.ir.scalars import identity
 from msops._loops.ir.walk import expressions, loads

@@ -29,12 +29,7 @@ from msops._loops.ir.nodes import (
     Var,
 )
 from msops._loops.ir.operators import COMPARISONS, FLOATS, INTEGERS, LOGICAL, NEGATED, is_float
-from msops._loops.ir.ranges import (
-    Range,
-    Ranges,
-    may_wrap,
-    range_of,
-)
+from msops._loops.ir.ranges import Range, Ranges, may_wrap, range_of
 from msops._loops.ir.walk import expressions, map_operands, with_parts
 
 _FLOORING: dict[BinaryOp, BinaryOp] = {"truncdiv": "floordiv", "truncmod": "mod"}

@@ -18,15 +18,7 @@ from msops._loops.analysis.polyhedral import library
 from msops._loops.analysis.polyhedral.domain import Domain, box
 from msops._loops.analysis.polyhedral.library import TooComplex, isl
 from msops._loops.analysis.polyhedral.uniform import UniformAccess, uniform
-from msops._loops.ir.nodes import (
-    Buffer,
-    Expr,
-    For,
-    Kernel,
-    Load,
-    Stmt,
-    Store,
-)
+from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Stmt, Store
 from msops._loops.ir.ranges import is_within, range_of
 from msops._loops.ir.walk import AccessSite, Scope, visit_accesses
 

@@ -16,17 +16,7 @@ from functools import cached_property
 from msops._loops.analysis.boxes import Span
 from msops._loops.analysis.costs import fixed_span
 from msops._loops.analysis.polyhedral.library import isl
-from msops._loops.ir.nodes import (
-    Binary,
-    Cast,
-    Const,
-    Expr,
-    For,
-    If,
-    Select,
-    Unary,
-    Var,
-)
+from msops._loops.ir.nodes import Binary, Cast, Const, Expr, For, If, Select, Unary, Var
 from msops._loops.ir.operators import COMPARISONS, INTEGERS, NEGATED
 from msops._loops.ir.ranges import Range, dtype_range, is_within, unwrapped_range
 from msops._loops.ir.walk import Scope

@@ -13,11 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from msops._loops.analysis.polyhedral.accesses import (
-    Access,
-    accesses_at,
-    first_iteration,
-)
+from msops._loops.analysis.polyhedral.accesses import Access, accesses_at, first_iteration
 from msops._loops.analysis.polyhedral.dependences import common_loops
 from msops._loops.analysis.polyhedral.domain import box
 from msops._loops.analysis.polyhedral.library import isl

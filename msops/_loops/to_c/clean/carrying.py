@@ -23,17 +23,7 @@ from functools import partial
 from msops._loops.ir.building import binary, integer
 from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import (
-    Buffer,
-    Expr,
-    For,
-    Kernel,
-    Load,
-    Local,
-    Stmt,
-    Store,
-    Var,
-)
+from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,

@@ -26,18 +26,7 @@ from msops._loops.analysis.costs import (
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.algebra import both
 from msops._loops.ir.building import binary, integer
-from msops._loops.ir.nodes import (
-    Binary,
-    BinaryOp,
-    Const,
-    Expr,
-    For,
-    If,
-    Load,
-    Stmt,
-    Store,
-    Var,
-)
+from msops._loops.ir.nodes import Binary, BinaryOp, Const, Expr, For, If, Load, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import Ranges, nested_ranges, range_of
 from msops._loops.ir.scalars import identity

@@ -25,13 +25,7 @@ from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import (
-    Scope,
-    rewrite_loops,
-    statements,
-    with_parts,
-    with_value,
-)
+from msops._loops.ir.walk import Scope, rewrite_loops, statements, with_parts, with_value
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.facts.blocks import can_swap, in_groups, index, with_buffer
 from msops._loops.to_c.facts.skewing import Skew, before, find_lag, repeated

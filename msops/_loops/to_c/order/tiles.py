@@ -6,18 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msops._loops.ir.building import integer
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import (
-    Binary,
-    BinaryOp,
-    Buffer,
-    Expr,
-    For,
-    Load,
-    Local,
-    Stmt,
-    Store,
-    Var,
-)
+from msops._loops.ir.nodes import Binary, BinaryOp, Buffer, Expr, For, Load, Local, Stmt, Store, Var
 from msops._loops.ir.walk import rewrite, substitute, with_parts
 from msops._loops.to_c.facts.blocks import index
 from msops._loops.to_c.facts.strides import coefficient

@@ -5,15 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator
 
-from msops._loops.ir.nodes import (
-    Buffer,
-    For,
-    Kernel,
-    Load,
-    Local,
-    Store,
-    Var,
-)
+from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Store, Var
 from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (

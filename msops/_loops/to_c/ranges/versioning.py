@@ -29,18 +29,7 @@ from msops._loops.ir.algebra import add, both
 from msops._loops.ir.building import binary
 from msops._loops.ir.elements import exists
 from msops._loops.ir.names import unique_names
-from msops._loops.ir.nodes import (
-    Expr,
-    For,
-    If,
-    Kernel,
-    Load,
-    Select,
-    Stmt,
-    Store,
-    Var,
-    Within,
-)
+from msops._loops.ir.nodes import Expr, For, If, Kernel, Load, Select, Stmt, Store, Var, Within
 from msops._loops.ir.ranges import Range, is_within, range_of
 from msops._loops.ir.walk import (
     A,

@@ -27,25 +27,8 @@ from msops._loops.analysis.boxes import Box, common, hull
 from msops._loops.analysis.costs import fixed_span, mean_trips
 from msops._loops.ir.algebra import add, both, sub
 from msops._loops.ir.names import Names, over_box, unique_names
-from msops._loops.ir.nodes import (
-    Buffer,
-    Const,
-    Expr,
-    For,
-    Kernel,
-    Load,
-    Select,
-    Stmt,
-    Store,
-    Var,
-)
-from msops._loops.ir.walk import (
-    Scope,
-    accesses_in,
-    map_bodies_within,
-    stored_in,
-    with_parts,
-)
+from msops._loops.ir.nodes import Buffer, Const, Expr, For, Kernel, Load, Select, Stmt, Store, Var
+from msops._loops.ir.walk import Scope, accesses_in, map_bodies_within, stored_in, with_parts
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.order.windows import written_out
 from msops._loops.to_c.reduce.neighbour_terms import (

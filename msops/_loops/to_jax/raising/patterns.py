@@ -11,38 +11,17 @@ from collections.abc import Callable, Sequence
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.updates import kept_extreme_of, update_of
 from msops._loops.ir.building import integer
-from msops._loops.ir.nodes import (
-    For,
-    If,
-    Kernel,
-    Local,
-    Stmt,
-    Store,
-    Unary,
-)
+from msops._loops.ir.nodes import For, If, Kernel, Local, Stmt, Store, Unary
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range
-from msops._loops.ir.walk import (
-    Scope,
-    buffers_of,
-    index_variables,
-    with_value,
-)
+from msops._loops.ir.walk import Scope, buffers_of, index_variables, with_value
 from msops._loops.passes.simplify import simplified_body
 from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, axes_around, chain, is_known, nest
 from msops._loops.to_jax.raising.orders import order_axes
 from msops._loops.to_jax.raising.pools import find_pool
 from msops._loops.to_jax.raising.products import find_contraction, find_convolution
 from msops._loops.to_jax.raising.recurrences import find_recurrence, without_choices
-from msops._loops.to_jax.raising.steps import (
-    Branch,
-    Clear,
-    Loop,
-    Map,
-    Reduce,
-    Step,
-    VectorStep,
-)
+from msops._loops.to_jax.raising.steps import Branch, Clear, Loop, Map, Reduce, Step, VectorStep
 from msops._loops.to_jax.raising.views import find_view
 
 MOST_KEPT = 1 << 30
