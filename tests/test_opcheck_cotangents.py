@@ -58,5 +58,7 @@ def test_a_slope_that_is_not_finite_is_none_of_the_cotangent() -> None:
 
 
 def test_a_gradient_that_picks_cotangents_is_linear() -> None:
-    finding = squared(lambda x, dout: jnp.where(x > 1, 2 * x * dout, 2 * x * dout[::-1][::-1]))
+    finding = squared(
+        lambda x, dout: jnp.where(x > 1, 2 * x * dout, 2 * x * jnp.flip(jnp.flip(dout)))
+    )
     assert finding.verdict == "passed", finding
