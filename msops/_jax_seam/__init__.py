@@ -4,8 +4,8 @@ Each function wraps one mechanism of JAX, so a new JAX needs changes in this pac
 `partitioning` is not imported here, because only programs over several devices need it.
 
 May import: no other room.
-Modules: division, effects, ffi, lowering, nesting, pacing, partitioning, primitives, processes,
-saving, sub_byte, tracebacks, unknown, values.
+Modules: division, effects, ffi, linear, lowering, nesting, pacing, partitioning, primitives,
+processes, saving, sub_byte, tracebacks, unknown, values.
 """
 
 from msops._jax_seam.effects import KeepsOrder, RunsForEffect
@@ -16,6 +16,7 @@ from msops._jax_seam.ffi import (
     hold_host_function,
     register_custom_calls,
 )
+from msops._jax_seam.linear import new_linear_primitive
 from msops._jax_seam.lowering import (
     Lowering,
     call_site,
@@ -31,7 +32,6 @@ from msops._jax_seam.primitives import (
     explain_forward_mode,
     forget_primitive,
     hold_weakly,
-    new_linear_primitive,
     new_primitive,
     refuse_jet,
     vary_alike,

@@ -19,7 +19,6 @@ from jax.interpreters import ad, batching, mlir
 
 from msops._jax_seam.lowering import run_rule
 from msops._jax_seam.unknown import unknown_operand
-from msops._jax_seam.values import shaped_array
 from msops.errors import GradientTypeError, MsopsError
 
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
@@ -63,7 +62,7 @@ def vary_alike(arrays: Sequence[Any]) -> Sequence[Any]:
     return core.auto_insert_reshard(*arrays)
 
 
-class _Primitive(core.Primitive):
+class OurPrimitive(core.Primitive):
     """A primitive with several results, for operands that any mesh axes vary over.
 
     It says that `jax.experimental.jet` cannot have it.
@@ -110,7 +109,7 @@ def new_primitive(
         equal calls share a function.
       hides_inputs: whether XLA must not know inputs that are constants of a program.
     """
-    primitive = _Primitive(name)
+    primitive = OurPrimitive(name)
     primitive.def_effectful_abstract_eval(abstract_eval)
 
     primitive.def_impl(impl)
@@ -132,7 +131,7 @@ def new_primitive(
     return primitive
 
 
-def _with_unknown_inputs(primitive: _Primitive) -> core.Primitive:
+def _with_unknown_inputs(primitive: OurPrimitive) -> core.Primitive:
     """Has a primitive lower to another one, of inputs that XLA does not know; returns that one.
 
     Constants are seen where the program calls, not in the function that equal calls share.
@@ -206,67 +205,6 @@ def _run_transpose(
     return [next(found) if i in linear else None for i in range(len(args))]
 
 
-def new_linear_primitive(
-    name: str,
-    function: Callable[..., Sequence[Any]],
-    transpose: Callable[..., Sequence[Any]],
-    infer: Callable[..., Sequence[Any]] | None = None,
-    impl: Callable[..., Sequence[Any]] | None = None,
-) -> core.Primitive:
-    """Makes a primitive that is linear in some of its arguments, with a transpose of its own.
-
-    Args:
-      name: what jaxprs show.
-      function: ``(*args, linear, **params) -> results`` in JAX code; `linear` counts the trailing
-        arguments in which it is linear.
-      transpose: ``(args, cotangents, **params) -> cotangents of the linear arguments``, `args`
-        without those.
-      infer: ``(*args, **params) -> results`` as `jax.ShapeDtypeStruct`s; by default `function` is
-        traced for them.
-      impl: ``(*arrays, **params) -> results``, for eager use; by default `function` is called.
-    """
-    primitive = _Primitive(name)
-
-    def abstract_eval(*avals: Any, **params: Any) -> Any:
-        args = map(_as_struct, avals)
-        # `jax.eval_shape` takes keywords for arrays, too.
-        structs = (
-            infer(*args, **params)
-            if infer
-            else jax.eval_shape(functools.partial(function, **params), *args)
-        )
-        return [shaped_array(struct, avals, name) for struct in structs]
-
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
-        return jax.jvp(
-            lambda *args: function(*args, **params),
-            tuple(primals),
-            tuple(map(ad.instantiate_zeros, tangents)),
-        )
-
-    def transpose_rule(
-        cotangents: Sequence[Any], *args: Any, linear: int, **params: Any
-    ) -> Sequence[Any]:
-        known = args[: len(args) - linear]
-        whole = [ad.instantiate_zeros(cotangent) for cotangent in cotangents]
-        return [None] * len(known) + list(transpose(known, whole, linear=linear, **params))
-
-    def batch(
-        args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Sequence[Any], Sequence[int]]:
-        mapped = jax.vmap(lambda *each: function(*each, **params), in_axes=tuple(dims))
-        results = mapped(*args)
-        return results, [0] * len(results)
-
-    primitive.def_abstract_eval(abstract_eval)
-    primitive.def_impl(impl or function)
-    mlir.register_lowering(primitive, mlir.lower_fun(function, multiple_results=True))
-    batching.primitive_batchers[primitive] = batch
-    ad.primitive_jvps[primitive] = jvp
-    ad.primitive_transposes[primitive] = transpose_rule
-    return primitive
-
-
 _FORWARD_ERROR = "msops_forward_error"
 
 
@@ -322,10 +260,6 @@ def _transpose_custom_vjp(
 
 
 ad.primitive_transposes[custom_vjp_call_p] = _transpose_custom_vjp
-
-
-def _as_struct(aval: Any) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
 
 
 def hold_weakly(kind: type) -> None:

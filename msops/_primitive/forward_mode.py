@@ -330,5 +330,5 @@ _linear = seam.new_linear_primitive(
     _transpose_push,
     # Not compiled for eager use: a rule reads what its surroundings are when it runs, as that of a
     # jax.custom_jvp does.
-    _infer_push,
+    infer=_infer_push,
 )

@@ -140,5 +140,9 @@ def _run_tangent(
 
 
 _tangent = seam.new_linear_primitive(
-    "custom_tangent", _tangent_function, _tangent_transpose, impl=_run_tangent
+    "custom_tangent",
+    _tangent_function,
+    _tangent_transpose,
+    impl=_run_tangent,
+    transposes_derivatives=True,
 )
