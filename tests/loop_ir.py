@@ -88,9 +88,9 @@ from msops._loops.ir.operators import (
     SYNTAX,
     is_float,
     result_dtype,
+    size_bytes,
 )
 from msops._loops.ir.ranges import nested_ranges
-from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.text import body_text, expr_text, kernel_text
 from msops._loops.ir.walk import (
     accesses_in,
@@ -103,8 +103,8 @@ from msops._loops.ir.walk import (
     statements,
     visit,
 )
-from msops._loops.passes.apart import are_apart
 from msops._loops.passes.batching import batched
+from msops._loops.passes.elements import are_apart
 from msops._loops.passes.forward_locals import (
     forward_indices,
     forward_lengths,

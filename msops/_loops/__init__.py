@@ -4,6 +4,6 @@ README.md has its map and what a kernel means. `Specialisation.choice` decides b
 XLA and native code, by the estimates in choice.py.
 
 May import: `_base`, `_jax_seam`, `_toolchain`.
-Modules: analysis, choice, diagnostics, frontends, gradient, ir, passes, pipeline,
-specialisation, to_c, to_cuda, to_jax.
+Modules: analysis, choice, frontends, gradient, ir, passes, pipeline, specialisation, to_c, to_cuda,
+to_jax.
 """

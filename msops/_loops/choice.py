@@ -28,7 +28,7 @@ from typing import Literal
 from msops._base.explanation import show_seconds
 from msops._loops.analysis.costs import CACHE_BYTES
 from msops._loops.ir.nodes import Kernel
-from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.operators import size_bytes
 from msops._loops.to_c.cost import operations_in_loops
 from msops._loops.to_cuda.grid import loop_of_one_thread
 from msops._loops.to_jax.raising.cost import (

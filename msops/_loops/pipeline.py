@@ -31,7 +31,7 @@ from msops._loops.gradient.operands import compute_operands_once
 from msops._loops.gradient.reverse import reverse
 from msops._loops.gradient.starts import store_first_terms
 from msops._loops.ir.nodes import Kernel, Local
-from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.operators import size_bytes
 from msops._loops.ir.text import kernel_text
 from msops._loops.ir.walk import accesses_in, buffers_of, statements
 from msops._loops.passes.batching import batched

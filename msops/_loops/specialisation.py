@@ -14,7 +14,7 @@ from msops._base import config
 from msops._base.collector import collector_waits
 from msops._base.explanation import Explanation
 from msops._loops import pipeline
-from msops._loops.analysis.limits import check_sizes
+from msops._loops.analysis.findings import check_sizes
 from msops._loops.analysis.polyhedral.counts import count_operations
 from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.choice import (
@@ -27,9 +27,8 @@ from msops._loops.choice import (
     forced,
     is_quick_as_native,
 )
-from msops._loops.diagnostics import point
 from msops._loops.ir.nodes import For, Kernel
-from msops._loops.ir.text import kernel_text
+from msops._loops.ir.text import kernel_text, point
 from msops._loops.ir.walk import statements
 from msops._loops.to_c import CSource, c_source
 from msops._loops.to_c.cost import native_seconds

@@ -17,7 +17,6 @@ from typing import Any
 import numpy as np
 
 from msops._base.dtypes import as_dtype
-from msops._loops.diagnostics import point
 from msops._loops.ir import scalars
 from msops._loops.ir.nodes import (
     Binary,
@@ -41,6 +40,7 @@ from msops._loops.ir.nodes import (
 )
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import dtype_range
+from msops._loops.ir.text import point
 from msops.errors import ArgumentValueError, KernelError
 
 _OPERATORS: dict[str, type[ast.operator]] = {

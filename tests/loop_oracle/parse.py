@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from typing import Any, get_args
 
 from loop_oracle.tokens import Reader, Token, unexpected
-from msops._loops.ir.building import binary
+from msops._loops.ir.algebra import binary
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import (
     Buffer,

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal, TypeVar
 
-from msops._loops.diagnostics import point
 from msops._loops.ir.nodes import Location
 from msops._loops.ir.operators import DTYPES
+from msops._loops.ir.text import point
 from msops.errors import MsopsError
 
 FILE = "<kernel text>"

@@ -8,10 +8,9 @@ from __future__ import annotations
 from typing import Any
 
 from loop_oracle.rules import RULES, Rule
-from msops._loops.diagnostics import point
 from msops._loops.ir.names import declared_names
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Local, Store
-from msops._loops.ir.text import body_text, buffer_text, expr_text
+from msops._loops.ir.text import body_text, buffer_text, expr_text, point
 from msops._loops.ir.walk import Scope, operands, own_expressions, visit
 from msops.errors import MsopsError
 

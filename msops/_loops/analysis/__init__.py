@@ -1,13 +1,11 @@
 """Analyses of a kernel; they change nothing.
 
 affine.py    sums of multiples of expressions
-conditions.py  what a condition says of loop variables
+conditions.py  what a condition says of loop variables, and of its loop
 bounds.py    accesses that are or may be out of range
-early_ends.py  loops that are left once their condition is false
 unwritten.py  reads of what nothing has written
 kinds.py     which loops may run in any order
 updates.py   statements that update an element
-limits.py    arrays that no process can hold
 boxes.py     boxes of elements in an array
 polyhedral/  exact dependences between statements, by isl
 costs.py     operations and trips, estimated

@@ -1,4 +1,4 @@
-"""Limits of loop variables where a condition holds."""
+"""Limits of loop variables where a condition holds, and loops that it ends."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import dataclasses
 from collections.abc import Collection, Iterable, Mapping
 
 from msops._loops.analysis.affine import INDEX_DTYPES, Affine, affine
-from msops._loops.ir.nodes import Binary, Cast, Const, Expr, Unary
+from msops._loops.ir.nodes import Binary, Cast, Const, Expr, For, If, Unary
 from msops._loops.ir.operators import NEGATED
 from msops._loops.ir.ranges import Range, Ranges
-from msops._loops.ir.walk import expressions
+from msops._loops.ir.walk import expressions, loads, stored_in, variables
 
 
 def conjuncts(condition: Expr, holds: bool = True) -> tuple[Expr, ...]:
@@ -155,3 +155,20 @@ def implied(
         return True
     parts = (Affine.of_constant(0), *known)
     return any((function - part).range(inside)[0] >= 0 for part in parts)
+
+
+def ends_early(loop: For) -> bool:
+    """Returns whether a loop does nothing more once its condition is false, like a `while`.
+
+        serial i in 0 .. 100 {
+          if (a[t[]] > 1) {
+            t[] = t[] + 1
+
+    This holds if only the branch changes what the condition reads, and the loop's variable is not
+    in it.
+    """
+    match loop:
+        case For(kind="serial", body=(If(condition=condition, then=then, otherwise=()),)):
+            changed = {load.buffer for load in loads(condition)} & stored_in(then)
+            return bool(changed) and loop.var not in variables(condition)
+    return False

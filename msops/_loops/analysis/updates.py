@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from msops._loops.ir.building import element_of
+from msops._loops.ir.algebra import element_of
 from msops._loops.ir.facts import kept
 from msops._loops.ir.nodes import Binary, BinaryOp, Const, Expr, FunctionCall, Load, Select, Store
 from msops._loops.ir.operators import REDUCIBLE

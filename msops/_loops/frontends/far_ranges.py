@@ -13,7 +13,7 @@ import functools
 from collections.abc import Callable
 
 from msops._loops.ir import scalars
-from msops._loops.ir.building import binary
+from msops._loops.ir.algebra import binary
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
     Binary,

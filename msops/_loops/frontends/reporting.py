@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from msops._loops.diagnostics import point
 from msops._loops.frontends.source import Source
 from msops._loops.ir.nodes import Location
+from msops._loops.ir.text import point
 from msops.errors import ArgumentTypeError, ArgumentValueError, BuildError, explain
 
 

@@ -12,8 +12,7 @@ from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
 from msops._loops.gradient.rules import RULES
-from msops._loops.ir.algebra import add, cast, mul, negation, number
-from msops._loops.ir.building import binary
+from msops._loops.ir.algebra import add, binary, cast, mul, negation, number
 from msops._loops.ir.nodes import (
     Binary,
     BinaryOp,

@@ -15,8 +15,8 @@ from msops._loops.gradient.recording import Recording, Saved
 from msops._loops.gradient.relations import Derivative
 from msops._loops.gradient.tree import Node, Tree
 from msops._loops.ir.nodes import Expr, Store
+from msops._loops.ir.operators import itemsize
 from msops._loops.ir.ranges import nested_ranges
-from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import buffers_of, expressions, has_bounds_of_data
 
 _TAPED = 4

@@ -20,7 +20,7 @@ from typing import TypeAlias
 from msops._loops.gradient.contributions import Outcome
 from msops._loops.gradient.plan import Plan
 from msops._loops.gradient.tree import Tree
-from msops._loops.ir.building import binary
+from msops._loops.ir.algebra import binary
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Binary,

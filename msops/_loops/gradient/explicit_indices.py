@@ -10,8 +10,7 @@ import dataclasses
 from collections.abc import Set
 
 from msops._loops.analysis.bounds import check_bounds
-from msops._loops.ir.algebra import both
-from msops._loops.ir.building import binary
+from msops._loops.ir.algebra import binary, both
 from msops._loops.ir.nodes import Const, Expr, For, If, Kernel, Load, Stmt, Store
 from msops._loops.ir.ranges import dtype_range
 from msops._loops.ir.walk import (

@@ -25,8 +25,7 @@ from dataclasses import dataclass
 from msops._loops.analysis.affine import Affine, affine
 from msops._loops.analysis.costs import fixed_span, fixed_trips
 from msops._loops.analysis.updates import Update, update_of
-from msops._loops.ir.algebra import both
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, both, integer
 from msops._loops.ir.mirror import mirror
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import BinaryOp, Buffer, Expr, For, If, Kernel, Load, Stmt, Store, Var

@@ -26,9 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msops._loops.analysis.boxes import Span
 from msops._loops.analysis.costs import CACHE_BYTES, fixed_span
-from msops._loops.ir.algebra import sub
-from msops._loops.ir.building import integer
-from msops._loops.ir.elements import exists
+from msops._loops.ir.algebra import integer, sub
 from msops._loops.ir.names import Names, over_box, unique_names
 from msops._loops.ir.nodes import (
     Binary,
@@ -44,8 +42,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.operators import is_float
-from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.operators import is_float, size_bytes
 from msops._loops.ir.walk import (
     Scope,
     declared_in,
@@ -58,6 +55,7 @@ from msops._loops.ir.walk import (
     variables,
     with_parts,
 )
+from msops._loops.passes.elements import exists
 
 _FEWEST_READS = 4
 """How often an element of such an array is read."""

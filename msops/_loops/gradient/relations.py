@@ -18,8 +18,7 @@ from msops._loops.analysis.polyhedral.dependences import dependences_between, is
 from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.gradient.contributions import Contribution
 from msops._loops.gradient.tree import Body, Node, Tree
-from msops._loops.ir.algebra import both
-from msops._loops.ir.building import element_of
+from msops._loops.ir.algebra import both, element_of
 from msops._loops.ir.nodes import Buffer, Expr, If, Kernel, Load, Stmt, Store
 from msops._loops.ir.walk import loads_in, map_bodies, read_by, statements, with_body
 

@@ -12,8 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, cast
 
-from msops._loops.ir.algebra import add, call, div, mul, neg, number, sub
-from msops._loops.ir.building import binary
+from msops._loops.ir.algebra import add, binary, call, div, mul, neg, number, sub
 from msops._loops.ir.formulas import evaluate, uses
 from msops._loops.ir.functions import FUNCTIONS, Function
 from msops._loops.ir.nodes import BinaryOp, Const, Expr, Select

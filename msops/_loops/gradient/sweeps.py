@@ -15,12 +15,12 @@ from msops._loops.gradient.recording import Saved, homes_around
 from msops._loops.gradient.relations import Derivative, rebuilt
 from msops._loops.gradient.tapes import Tape, in_order_of_memory, tape_for
 from msops._loops.gradient.tree import Body, Node, Tree
-from msops._loops.ir.building import element_of
-from msops._loops.ir.elements import exists
+from msops._loops.ir.algebra import element_of
 from msops._loops.ir.mirror import mirror
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import nested_ranges
 from msops._loops.ir.walk import buffers_of, replaced, touched_in, within_locals
+from msops._loops.passes.elements import exists
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from msops._loops.ir.algebra import sub
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer, sub
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Store, Var
 from msops._loops.ir.ranges import nested_ranges
 from msops._loops.ir.walk import accesses_in, variables

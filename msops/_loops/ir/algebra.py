@@ -1,4 +1,7 @@
-"""Building expressions that leave out what is trivial: products with 1, sums with 0."""
+"""Making expressions: of a dtype that follows from their operands, and without what is trivial.
+
+Products with 1 and sums with 0 are left out.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,34 @@ from collections.abc import Callable, Iterable
 from typing import TypeGuard
 
 from msops._base.dtypes import as_dtype
-from msops._loops.ir.building import binary
-from msops._loops.ir.nodes import Binary, Cast, Const, Expr, FunctionCall, Unary
-from msops._loops.ir.operators import FLOATS
+from msops._loops.ir.nodes import (
+    INDEX_DTYPE,
+    Binary,
+    BinaryOp,
+    Cast,
+    Const,
+    Expr,
+    FunctionCall,
+    Load,
+    Store,
+    Unary,
+)
+from msops._loops.ir.operators import FLOATS, result_dtype
+
+
+def integer(value: int) -> Const:
+    """Returns a constant of the dtype of loop variables."""
+    return Const(value, INDEX_DTYPE)
+
+
+def binary(op: BinaryOp, left: Expr, right: Expr) -> Binary:
+    """Returns an operation on two expressions of one dtype, as it stands."""
+    return Binary(op, left, right, result_dtype(op, left.dtype))
+
+
+def element_of(store: Store) -> Load:
+    """Returns the load of the element that a store writes."""
+    return Load(store.buffer, store.indices, store.value.dtype)
 
 
 def number(value: float, dtype: str) -> Const:

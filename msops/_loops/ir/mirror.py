@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from msops._loops.ir.algebra import add, sub
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import add, integer, sub
 from msops._loops.ir.nodes import Const, Expr, For, Var
 from msops._loops.ir.walk import map_operands
 

@@ -8,7 +8,7 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.nodes import Expr, For, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.walk import map_bodies, map_expressions, rewrite, statements, with_body
 

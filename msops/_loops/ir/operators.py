@@ -1,11 +1,14 @@
-"""The operators and dtypes of the loop IR; its functions are in functions.py."""
+"""The operators, dtypes and sizes of the loop IR; its functions are in functions.py."""
 
 from __future__ import annotations
 
 import ast
+import math
+from functools import cache
 from typing import Literal
 
-from msops._loops.ir.nodes import BinaryOp
+from msops._base.dtypes import as_dtype
+from msops._loops.ir.nodes import BinaryOp, Buffer
 
 COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge")
 NEGATED: dict[str, BinaryOp] = {
@@ -90,3 +93,14 @@ def is_float(dtype: str) -> bool:
 def result_dtype(op: str, operand: str) -> str:
     """Returns the dtype of a `Binary` operation on operands of a dtype."""
     return "bool" if op in COMPARISONS or op in LOGICAL else operand
+
+
+def size_bytes(buffer: Buffer) -> int:
+    """Returns the size of a buffer as an array."""
+    return math.prod(buffer.shape) * itemsize(buffer.dtype)
+
+
+@cache
+def itemsize(dtype: str) -> int:
+    """Returns the bytes of an element."""
+    return as_dtype(dtype).dtype.itemsize

@@ -7,7 +7,7 @@ leave its dtype's range may wrap, and gets the whole range of the dtype.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from typing import TypeAlias
 
@@ -23,6 +23,7 @@ from msops._loops.ir.nodes import (
     FunctionCall,
     Load,
     Select,
+    Store,
     Unary,
     Var,
     Within,
@@ -246,3 +247,51 @@ _BINARY: dict[str, Callable[[Range, Range], Range | None]] = {
     "shl": _shl,
     "shr": _shr,
 }
+
+
+_MOST_ROUNDS = 4
+"""How often intervals may grow. One that still does then may grow for ever, as a sum does."""
+
+
+def held_ranges(
+    dtypes: Mapping[str, str], stores: Sequence[tuple[Store, tuple[For, ...]]]
+) -> dict[str, Range]:
+    """Returns the intervals of buffers, by name, that are narrower than their dtypes.
+
+        parallel p in 0 .. 100 { list[p] = p }
+        ...                                         list holds 0 .. 99, so x[list[p]] exists
+        list[left[]] = list[p]
+
+    Lists of what is still to do, parents in a forest and permutations are such arrays: their
+    elements are indices of other arrays. Variables such as `max(int(x[k]), 0)` begin loops over
+    windows. This is interval analysis without the order of statements (P. Cousot, R. Cousot, POPL
+    1977): an interval holds if every store keeps it. `walk.contents` collects the stores.
+
+    Args:
+      dtypes: those of all buffers of integers that a kernel makes.
+      stores: all stores to them, each with the loops around it.
+    """
+    # All are zero at first, or are not read before they are stored.
+    known = dict.fromkeys(dtypes, (0, 0))
+    rounds = 0
+    while grown := _grown(stores, known):
+        rounds += 1
+        known |= grown
+        if rounds >= _MOST_ROUNDS:
+            known = {name: span for name, span in known.items() if name not in grown}
+    return {name: span for name, span in known.items() if span != dtype_range(dtypes[name])}
+
+
+def _grown(
+    stores: Sequence[tuple[Store, tuple[For, ...]]], known: Mapping[str, Range]
+) -> dict[str, Range]:
+    """Returns the intervals that some stores leave, with what they store."""
+    grown: dict[str, Range] = {}
+    for store, loops in stores:
+        if store.buffer not in known:
+            continue
+        low, high = grown.get(store.buffer, known[store.buffer])
+        least, greatest = range_of(store.value, nested_ranges(loops, known))
+        if least < low or greatest > high:
+            grown[store.buffer] = (min(low, least), max(high, greatest))
+    return grown

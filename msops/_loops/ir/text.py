@@ -38,6 +38,7 @@ from msops._loops.ir.nodes import (
     Kernel,
     Load,
     Local,
+    Location,
     Select,
     Stmt,
     Store,
@@ -136,3 +137,19 @@ def _const_text(value: bool | int | float, dtype: str) -> str:
     else:
         number = repr(value)
     return number if dtype == "int32" else f"{number}:{dtype}"
+
+
+def point(location: Location | None) -> list[str]:
+    """Returns the lines of a message that show a location: file and line, the source, a caret.
+
+    Args:
+      location: the location; None, for nodes without a source, gives no lines.
+    """
+    if location is None:
+        return []
+    start = len(location.text) - len(location.text.lstrip())
+    text = location.text.strip()
+    caret = " " * (location.column - start) + "^" * max(
+        1, min(location.end_column, start + len(text)) - location.column
+    )
+    return [f"{location.file}:{location.line}", f"  {text}", f"  {caret}"]

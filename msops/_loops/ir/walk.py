@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, get_args, overload
 
-from msops._loops.ir.building import integer
-from msops._loops.ir.contents import held_ranges
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.facts import kept
 from msops._loops.ir.nodes import (
     Binary,
@@ -41,7 +40,7 @@ from msops._loops.ir.nodes import (
     Within,
 )
 from msops._loops.ir.operators import INTEGERS
-from msops._loops.ir.ranges import Range, Ranges, nested_ranges
+from msops._loops.ir.ranges import Range, Ranges, held_ranges, nested_ranges
 
 A = TypeVar("A", Load, Store)
 T = TypeVar("T", bound=Stmt)

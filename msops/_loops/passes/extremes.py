@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from msops._loops.analysis.conditions import conjuncts
 from msops._loops.analysis.updates import EXTREMES
-from msops._loops.ir.algebra import both
-from msops._loops.ir.building import element_of
+from msops._loops.ir.algebra import both, element_of
 from msops._loops.ir.nodes import INDEX_DTYPE, Binary, BinaryOp, Const, Expr, Load, Select, Store
 from msops._loops.ir.operators import MIRRORED, is_float
 from msops._loops.ir.ranges import dtype_range

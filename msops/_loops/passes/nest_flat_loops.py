@@ -12,7 +12,7 @@ they are neighbours in memory. The order of the iterations stays.
 from __future__ import annotations
 
 from msops._loops.analysis.costs import fixed_span
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Binary, Const, Expr, For, If, Kernel, Stmt, Var
 from msops._loops.ir.walk import (

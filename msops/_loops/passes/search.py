@@ -15,8 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.conditions import conjuncts
-from msops._loops.ir.algebra import both
-from msops._loops.ir.building import binary, element_of
+from msops._loops.ir.algebra import binary, both, element_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,

@@ -26,7 +26,7 @@ from collections import Counter
 from functools import partial
 
 from msops._loops.analysis.updates import update_of
-from msops._loops.ir.building import binary, element_of, integer
+from msops._loops.ir.algebra import binary, element_of, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Select, Stmt, Store, Var
 from msops._loops.ir.walk import (
@@ -44,7 +44,7 @@ from msops._loops.ir.walk import (
     with_value,
     within_locals,
 )
-from msops._loops.passes.apart import are_apart
+from msops._loops.passes.elements import are_apart
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference
 

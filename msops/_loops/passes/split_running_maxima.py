@@ -33,7 +33,7 @@ from collections import Counter
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
 
-from msops._loops.ir.building import binary, element_of, integer
+from msops._loops.ir.algebra import binary, element_of, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     Binary,
@@ -50,8 +50,8 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
+from msops._loops.ir.operators import size_bytes
 from msops._loops.ir.ranges import range_of
-from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
     has_bounds_of_data,

@@ -25,9 +25,7 @@ from typing import TypeAlias
 
 from msops._loops.analysis.affine import INDEX_DTYPES, affine
 from msops._loops.analysis.kinds import find_kinds
-from msops._loops.ir.algebra import both
-from msops._loops.ir.building import binary
-from msops._loops.ir.elements import exists
+from msops._loops.ir.algebra import binary, both
 from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import Const, Expr, For, If, Kernel, Stmt, Var, Within
 from msops._loops.ir.ranges import Range, dtype_range, is_known, is_within, range_of
@@ -44,6 +42,7 @@ from msops._loops.ir.walk import (
     with_body,
     with_parts,
 )
+from msops._loops.passes.elements import exists
 
 _MOST_STATEMENTS = 100
 """Statements of a kernel that gets two versions."""

@@ -40,8 +40,7 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.operators import QUOTIENTS, is_float
-from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.operators import QUOTIENTS, is_float, size_bytes
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,

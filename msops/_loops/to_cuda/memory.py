@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from msops._loops.ir.nodes import Kernel
-from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.operators import size_bytes
 from msops._loops.to_c.printing.storage import place_buffers
 from msops._loops.to_cuda.steps import ClearBuffer, CopyBuffer, DeviceStep, Workspace
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from msops._loops.ir.nodes import Kernel, Stmt
-from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.operators import size_bytes
 from msops._loops.ir.walk import declared_in, stored_in, touched_in
 from msops._loops.to_c.text import Unproven, Values, indented
 from msops._loops.to_c.text.names import plain_name

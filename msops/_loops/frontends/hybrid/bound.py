@@ -24,8 +24,7 @@ from dataclasses import dataclass, field
 
 from msops._loops.frontends.hybrid.paths import Conditions, PathFacts, conjuncts, joined
 from msops._loops.ir import scalars
-from msops._loops.ir.algebra import negation
-from msops._loops.ir.building import binary
+from msops._loops.ir.algebra import binary, negation
 from msops._loops.ir.nodes import Const, Expr, For, If, Load, Local, Stmt, Store
 from msops._loops.ir.ranges import Range, loop_range, range_of
 from msops._loops.ir.walk import (

@@ -23,8 +23,7 @@ from msops._loops.frontends.promotion import common_dtype
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import Binary, Cast, Const, Expr, FunctionCall, Load, Note, Select, Unary
-from msops._loops.ir.operators import BINARY, INTEGERS, is_float
-from msops._loops.ir.sizes import itemsize
+from msops._loops.ir.operators import BINARY, INTEGERS, is_float, itemsize
 from msops._loops.ir.walk import map_operands, operands, with_parts
 
 MOST_BITS_OF_FLOATS = 1023

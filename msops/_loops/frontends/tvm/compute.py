@@ -13,7 +13,7 @@ from msops._loops.frontends.tvm.expr import IterVar, ScalarExpr, as_expr
 from msops._loops.frontends.tvm.reduce import ReduceExpr, Reduction
 from msops._loops.frontends.tvm.tensor import Operation, Shape, Tensor, as_shape, by_age
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, type_error, value_error
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.nodes import For, If, Load, Location, Stmt
 
 

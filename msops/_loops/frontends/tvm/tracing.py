@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import TypeVar
 
-from msops._loops.diagnostics import point
 from msops._loops.ir.nodes import Location
+from msops._loops.ir.text import point
 from msops.errors import ArgumentTypeError, ArgumentValueError, BackendError, BuildError, MsopsError
 
 # contextlib is between the author's line and ours where the author opens a with-block.

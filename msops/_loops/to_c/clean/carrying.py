@@ -20,8 +20,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from msops._loops.ir.building import binary, integer
-from msops._loops.ir.elements import exists
+from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges
@@ -42,7 +41,7 @@ from msops._loops.ir.walk import (
     stored_in,
     substitute,
 )
-from msops._loops.passes.apart import are_apart, are_same
+from msops._loops.passes.elements import are_apart, are_same, exists
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.to_c.facts.blocks import if_it_runs
 

@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from msops._loops.analysis.updates import Update, sum_of
-from msops._loops.ir.elements import exists
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Binary,
@@ -42,7 +41,7 @@ from msops._loops.ir.walk import (
     rewrite_statements,
     statements,
 )
-from msops._loops.passes.apart import are_apart
+from msops._loops.passes.elements import are_apart, exists
 from msops._loops.to_c.facts.blocks import if_it_runs
 from msops._loops.to_c.facts.strides import offset, step
 

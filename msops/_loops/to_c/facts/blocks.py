@@ -9,7 +9,7 @@ import dataclasses
 from collections.abc import Callable, Collection
 
 from msops._loops.analysis.costs import fixed_trips
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,

@@ -10,7 +10,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from msops._loops.analysis.polyhedral.side_by_side import least_lag
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Var
 from msops._loops.ir.ranges import range_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.nodes import Binary, Buffer, Cast, Const, Expr, For, Load, Store, Var, Within
 from msops._loops.ir.ranges import range_of
 from msops._loops.ir.walk import (

@@ -19,12 +19,12 @@ from collections.abc import Sequence
 
 from msops._base.dtypes import as_dtype
 from msops._loops.analysis.costs import fixed_trips
-from msops._loops.ir.building import integer
-from msops._loops.ir.elements import exists
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Local, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, loop_range
 from msops._loops.ir.walk import Scope, loads, rewrite_all, statements, substitute, variables
+from msops._loops.passes.elements import exists
 from msops._loops.to_c.facts.blocks import index
 
 

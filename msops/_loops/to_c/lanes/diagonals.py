@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from msops._loops.analysis.costs import fixed_trips
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Stmt, Var
 from msops._loops.ir.walk import (

@@ -32,9 +32,9 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from msops._loops.analysis.conditions import ends_early
 from msops._loops.analysis.costs import fixed_trips
-from msops._loops.analysis.early_ends import ends_early
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,

@@ -26,8 +26,8 @@ from collections.abc import Sequence, Set
 from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import For, If, Kernel, Load, Local, Stmt, Store
+from msops._loops.ir.operators import itemsize, size_bytes
 from msops._loops.ir.ranges import Ranges, loop_range
-from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,

@@ -20,8 +20,8 @@ from collections.abc import Collection, Mapping, Sequence
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.ir.names import Names, over_box
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Local, Stmt, Store, Var
+from msops._loops.ir.operators import size_bytes
 from msops._loops.ir.ranges import Ranges, nested_ranges
-from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     A,
     Scope,

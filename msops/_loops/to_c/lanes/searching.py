@@ -27,9 +27,7 @@ from collections.abc import Callable
 
 from msops._loops.analysis.conditions import conjuncts
 from msops._loops.analysis.costs import effort, mean_trips
-from msops._loops.ir.algebra import number
-from msops._loops.ir.building import binary, element_of, integer
-from msops._loops.ir.elements import exists
+from msops._loops.ir.algebra import binary, element_of, integer, number
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     INDEX_DTYPE,
@@ -62,6 +60,7 @@ from msops._loops.ir.walk import (
     substitute,
     with_parts,
 )
+from msops._loops.passes.elements import exists
 from msops._loops.passes.forward_locals import forwarded
 from msops._loops.passes.search import Search, find_search, stored_at, with_best
 from msops._loops.to_c.facts.blocks import if_it_runs, in_groups, index

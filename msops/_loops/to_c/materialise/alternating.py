@@ -31,7 +31,7 @@ from dataclasses import dataclass
 
 from msops._loops.analysis.boxes import Box, Span
 from msops._loops.analysis.costs import fixed_span
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names, over_box, unique_names
 from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.walk import (

@@ -33,7 +33,7 @@ Source: G. Gautam, S. Rajopadhye, "Simplifying Reductions" (POPL 2006).
 from __future__ import annotations
 
 from msops._loops.analysis.costs import fixed_trips
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Stmt, Store, Var
 from msops._loops.ir.walk import (

@@ -36,11 +36,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.costs import CACHE_BYTES, FIRST_CACHE_BYTES, fixed_span
-from msops._loops.ir.algebra import both
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, both, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Local, Stmt, Store, Var
-from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.operators import size_bytes
 from msops._loops.ir.walk import (
     A,
     Scope,

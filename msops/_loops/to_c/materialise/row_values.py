@@ -25,11 +25,11 @@ from functools import cached_property
 
 from msops._loops.analysis.boxes import Span
 from msops._loops.analysis.costs import FIRST_CACHE_BYTES, fixed_span, mean_trips
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Store, Var
+from msops._loops.ir.operators import itemsize
 from msops._loops.ir.ranges import Ranges, range_of
-from msops._loops.ir.sizes import itemsize
 from msops._loops.ir.walk import declared_in, is_innermost, loads, statements, substitute, variables
 from msops._loops.to_c.facts.blocks import index
 from msops._loops.to_c.facts.strides import is_of_its_own

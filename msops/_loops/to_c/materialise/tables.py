@@ -46,8 +46,7 @@ from msops._loops.analysis.costs import (
     mean_trips,
     window_length,
 )
-from msops._loops.ir.building import integer
-from msops._loops.ir.elements import exists
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.facts import kept
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.names import Names, unique_names
@@ -69,9 +68,8 @@ from msops._loops.ir.nodes import (
     Var,
     Within,
 )
-from msops._loops.ir.operators import is_float
+from msops._loops.ir.operators import is_float, itemsize, size_bytes
 from msops._loops.ir.ranges import Ranges, range_of
-from msops._loops.ir.sizes import itemsize, size_bytes
 from msops._loops.ir.walk import (
     Scope,
     declared_in,
@@ -91,6 +89,7 @@ from msops._loops.ir.walk import (
     with_body,
     with_parts,
 )
+from msops._loops.passes.elements import exists
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.facts.blocks import index

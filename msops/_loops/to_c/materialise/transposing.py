@@ -29,10 +29,10 @@ from dataclasses import replace
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
 from msops._loops.analysis.updates import Update, update_of
-from msops._loops.ir.building import element_of
+from msops._loops.ir.algebra import element_of
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, For, If, Kernel, Load, Local, Stmt, Store
-from msops._loops.ir.sizes import itemsize
+from msops._loops.ir.operators import itemsize
 from msops._loops.ir.walk import (
     Scope,
     buffers_of,

@@ -24,8 +24,7 @@ from msops._loops.analysis.costs import (
     width_in_float32s,
 )
 from msops._loops.analysis.updates import update_of
-from msops._loops.ir.algebra import both
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, both, integer
 from msops._loops.ir.nodes import Binary, BinaryOp, Const, Expr, For, If, Load, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import Ranges, nested_ranges, range_of

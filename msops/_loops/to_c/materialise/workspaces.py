@@ -15,7 +15,7 @@ from __future__ import annotations
 import dataclasses
 
 from msops._loops.ir.nodes import Kernel, Local, Stmt
-from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.operators import size_bytes
 from msops._loops.ir.walk import rewrite_statements, with_body, with_parts
 
 _LOCAL_BYTES = 4096

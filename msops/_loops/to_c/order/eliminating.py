@@ -29,8 +29,7 @@ from dataclasses import dataclass
 
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.analysis.updates import sum_of
-from msops._loops.ir.building import element_of, integer
-from msops._loops.ir.elements import exists
+from msops._loops.ir.algebra import element_of, integer
 from msops._loops.ir.mirror import mirror
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Expr, For, Kernel, Load, Local, Stmt, Store, Var
@@ -45,7 +44,7 @@ from msops._loops.ir.walk import (
     with_parts,
     with_value,
 )
-from msops._loops.passes.apart import are_apart, are_same
+from msops._loops.passes.elements import are_apart, are_same, exists
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32

@@ -18,7 +18,7 @@ import dataclasses
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial, reduce
 
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Expr, For, If, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, is_known, nested_ranges, range_of

@@ -21,7 +21,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Expr, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.operators import is_float

@@ -38,8 +38,8 @@ from msops._loops.analysis.costs import FIRST_CACHE_BYTES, fixed_trips, mean_tri
 from msops._loops.analysis.polyhedral.side_by_side import never_meet
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import INDEX_DTYPE, Buffer, For, Kernel, Local, Stmt, Store, Var
+from msops._loops.ir.operators import size_bytes
 from msops._loops.ir.ranges import Ranges, dtype_range
-from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,

@@ -23,8 +23,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips
-from msops._loops.ir.building import integer
-from msops._loops.ir.elements import exists
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Binary,
@@ -39,7 +38,7 @@ from msops._loops.ir.nodes import (
     Unary,
     Var,
 )
-from msops._loops.ir.sizes import itemsize, size_bytes
+from msops._loops.ir.operators import itemsize, size_bytes
 from msops._loops.ir.walk import (
     declared_in,
     loads,
@@ -54,6 +53,7 @@ from msops._loops.ir.walk import (
     variables,
     with_parts,
 )
+from msops._loops.passes.elements import exists
 from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.facts.blocks import index
 from msops._loops.to_c.facts.strides import coefficient, stride

@@ -40,7 +40,7 @@ from msops._loops.analysis.costs import (
 )
 from msops._loops.analysis.polyhedral.side_by_side import may_be_read_early
 from msops._loops.analysis.updates import sum_of
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, Expr, For, FunctionCall, Kernel, Local, Stmt, Store
 from msops._loops.ir.ranges import Ranges

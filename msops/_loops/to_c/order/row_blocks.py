@@ -34,8 +34,8 @@ from msops._loops.analysis.costs import CACHE_BYTES, fixed_trips
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Store, Var
+from msops._loops.ir.operators import size_bytes
 from msops._loops.ir.ranges import Ranges
-from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,

@@ -17,8 +17,8 @@ import math
 
 from msops._loops.analysis.costs import FIRST_CACHE_BYTES, mean_trips
 from msops._loops.ir.nodes import For, Kernel, Stmt
+from msops._loops.ir.operators import size_bytes
 from msops._loops.ir.ranges import Ranges
-from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Binary, BinaryOp, Buffer, Expr, For, Load, Local, Stmt, Store, Var
 from msops._loops.ir.walk import rewrite, substitute, with_parts

@@ -23,10 +23,10 @@ from collections.abc import Mapping
 
 from msops._loops.analysis.costs import FIRST_CACHE_BYTES, fixed_trips
 from msops._loops.analysis.polyhedral.side_by_side import may_run_ahead
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Stmt, Var
-from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.operators import size_bytes
 from msops._loops.ir.walk import (
     Scope,
     is_innermost,

@@ -17,8 +17,8 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Set
 
+from msops._loops.analysis.conditions import ends_early
 from msops._loops.analysis.costs import fixed_span, mean_trips
-from msops._loops.analysis.early_ends import ends_early
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, Const, For, Kernel, Load, Local, Stmt, Store
 from msops._loops.ir.ranges import Ranges

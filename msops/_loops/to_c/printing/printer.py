@@ -6,8 +6,8 @@ import functools
 from collections.abc import Iterator
 
 from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Local, Store, Var
+from msops._loops.ir.operators import size_bytes
 from msops._loops.ir.ranges import loop_range
-from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     buffers_of,
     declared_in,

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from msops._loops.ir.nodes import Kernel
-from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.operators import size_bytes
 from msops._loops.to_c.printing.dialect import C
 from msops._loops.to_c.printing.library import declarations, libraries_of, words_in
 from msops._loops.to_c.printing.printer import CPrinter

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from msops._loops.ir.nodes import Buffer, Kernel, Store
-from msops._loops.ir.sizes import size_bytes
+from msops._loops.ir.operators import size_bytes
 from msops._loops.ir.walk import statements
 
 

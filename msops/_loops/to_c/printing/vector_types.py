@@ -7,8 +7,7 @@ from collections.abc import Callable
 from typing import Self
 
 from msops._base import processor
-from msops._loops.ir.operators import is_float
-from msops._loops.ir.sizes import itemsize
+from msops._loops.ir.operators import is_float, itemsize
 from msops._loops.to_c.printing.vector_helpers import HELPERS
 from msops._loops.to_c.text import Values, bare
 from msops._loops.to_c.text.arithmetic import SIGN_BITS

@@ -21,7 +21,7 @@ from collections.abc import Iterable, Iterator
 
 from msops._loops.analysis.boxes import Span
 from msops._loops.analysis.costs import fixed_span, fixed_trips
-from msops._loops.ir.building import binary, element_of, integer
+from msops._loops.ir.algebra import binary, element_of, integer
 from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import Binary, Const, Expr, For, Kernel, Stmt, Store
 from msops._loops.ir.operators import COMPARISONS

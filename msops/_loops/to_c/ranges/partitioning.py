@@ -23,7 +23,7 @@ from msops._loops.analysis.affine import INDEX_DTYPES
 from msops._loops.analysis.boxes import Span
 from msops._loops.analysis.conditions import inequalities, narrowed
 from msops._loops.analysis.costs import fixed_span
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import Binary, Const, Expr, For, Kernel, Stmt
 from msops._loops.ir.operators import QUOTIENTS

@@ -25,9 +25,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Set
 
-from msops._loops.ir.algebra import add, both
-from msops._loops.ir.building import binary
-from msops._loops.ir.elements import exists
+from msops._loops.ir.algebra import add, binary, both
 from msops._loops.ir.names import unique_names
 from msops._loops.ir.nodes import Expr, For, If, Kernel, Load, Select, Stmt, Store, Var, Within
 from msops._loops.ir.ranges import Range, is_within, range_of
@@ -46,6 +44,7 @@ from msops._loops.ir.walk import (
     variables,
     with_parts,
 )
+from msops._loops.passes.elements import exists
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.to_c.facts.moving import MovingIndex, exact, exact_number, moving_index
 from msops._loops.to_c.facts.strides import is_of_its_own

@@ -39,8 +39,7 @@ from msops._loops.analysis.costs import CACHE_BYTES
 from msops._loops.analysis.polyhedral.dependences import Dependence, dependences
 from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.analysis.updates import update_of
-from msops._loops.ir.building import integer
-from msops._loops.ir.elements import exists
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import (
     Binary,
@@ -55,9 +54,8 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
-from msops._loops.ir.operators import LOGICAL
+from msops._loops.ir.operators import LOGICAL, size_bytes
 from msops._loops.ir.ranges import Ranges, is_known, nested_ranges
-from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
     accesses_of,
@@ -81,6 +79,7 @@ from msops._loops.ir.walk import (
     with_parts,
     with_value,
 )
+from msops._loops.passes.elements import exists
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference, simplified
 from msops._loops.to_c.facts.blocks import from_zero, in_even_blocks, index

@@ -25,7 +25,7 @@ from msops._loops.analysis.boxes import Box, Span
 from msops._loops.analysis.conditions import conjuncts
 from msops._loops.analysis.costs import effort, fixed_span
 from msops._loops.analysis.updates import update_of
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Buffer,

@@ -24,7 +24,7 @@ import math
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
-from msops._loops.ir.building import binary
+from msops._loops.ir.algebra import binary
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Binary,

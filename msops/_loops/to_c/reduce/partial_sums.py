@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 
 from msops._loops.analysis.costs import FIRST_CACHE_BYTES, fixed_trips
 from msops._loops.analysis.updates import update_of
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names, over_box
 from msops._loops.ir.nodes import (
     Binary,
@@ -41,8 +41,8 @@ from msops._loops.ir.nodes import (
     Store,
     Var,
 )
+from msops._loops.ir.operators import size_bytes
 from msops._loops.ir.scalars import identity
-from msops._loops.ir.sizes import size_bytes
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,

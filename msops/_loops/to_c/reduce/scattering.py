@@ -28,9 +28,7 @@ from collections.abc import Sequence
 
 from msops._loops.analysis.costs import mean_trips
 from msops._loops.analysis.updates import update_of
-from msops._loops.ir.algebra import both
-from msops._loops.ir.building import binary, element_of, integer
-from msops._loops.ir.elements import exists
+from msops._loops.ir.algebra import binary, both, element_of, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
@@ -49,6 +47,7 @@ from msops._loops.ir.walk import (
     with_parts,
     within_locals,
 )
+from msops._loops.passes.elements import exists
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32, stores_of
 from msops._loops.to_c.facts.blocks import in_blocks, index

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from msops._loops.analysis.boxes import Span
 from msops._loops.analysis.costs import fixed_trips
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Expr, For, Stmt, Var
 from msops._loops.ir.ranges import Ranges, nested_ranges, unwrapped_range

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msops._loops.diagnostics import point
 from msops._loops.ir.algebra import joined_axes
 from msops._loops.ir.nodes import Binary, Cast, Const, Expr, Load, Store, Var, Within
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import dtype_range, is_within
+from msops._loops.ir.text import point
 from msops._loops.ir.walk import expressions
 from msops._loops.to_c.text.known import KnownKernel
 from msops._loops.to_c.text.operations import Operations

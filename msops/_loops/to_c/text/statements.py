@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 
-from msops._loops.analysis.early_ends import ends_early
+from msops._loops.analysis.conditions import ends_early
 from msops._loops.ir.nodes import Buffer, For, If, Local, Stmt, Store
 from msops._loops.ir.ranges import loop_range
 from msops._loops.ir.walk import loads

@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from msops._loops.ir.nodes import Binary, Cast, Expr, Unary, Var
-from msops._loops.ir.operators import is_float
+from msops._loops.ir.operators import is_float, itemsize
 from msops._loops.ir.ranges import dtype_range
-from msops._loops.ir.sizes import itemsize
 
 ROUNDED = ("float16", "bfloat16")
 """Dtypes that are computed in float."""

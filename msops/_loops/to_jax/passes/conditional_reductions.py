@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from msops._loops.ir.building import element_of
+from msops._loops.ir.algebra import element_of
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import (
     Binary,

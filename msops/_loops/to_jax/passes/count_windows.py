@@ -17,7 +17,7 @@ import dataclasses
 import functools
 import math
 
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.nodes import Expr, For, If, Kernel, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges, loop_range
 from msops._loops.ir.walk import (

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 
 from msops._loops.analysis.polyhedral.dependences import dependences
 from msops._loops.analysis.updates import kept_extreme_of
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import INDEX_DTYPE, Buffer, Expr, For, If, Kernel, Load, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges

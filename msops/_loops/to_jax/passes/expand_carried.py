@@ -17,8 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from msops._loops.analysis.costs import fixed_span, fixed_trips
-from msops._loops.ir.algebra import sub
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, integer, sub
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Load, Select, Stmt, Store, Var
 from msops._loops.ir.ranges import Range, is_within, loop_range, nested_ranges, range_of

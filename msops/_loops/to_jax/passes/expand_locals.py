@@ -14,8 +14,7 @@ from __future__ import annotations
 import dataclasses
 import math
 
-from msops._loops.ir.algebra import sub
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer, sub
 from msops._loops.ir.names import Names, over_box
 from msops._loops.ir.nodes import Buffer, Const, Expr, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.operators import is_float

@@ -15,7 +15,7 @@ import dataclasses
 import math
 from collections.abc import Collection
 
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Store, Var
 from msops._loops.ir.ranges import Ranges

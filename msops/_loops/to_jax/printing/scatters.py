@@ -10,7 +10,7 @@ import jax
 import numpy as np
 from jax import lax
 
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.nodes import Store
 from msops._loops.ir.ranges import range_of
 from msops._loops.to_jax.printing import operations

@@ -27,8 +27,7 @@ from msops._loops.analysis.costs import (
 from msops._loops.ir.algebra import is_whole_power
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import Binary, Const, Expr, FunctionCall, Kernel, Load, Store, Var
-from msops._loops.ir.operators import QUOTIENTS, is_float
-from msops._loops.ir.sizes import itemsize, size_bytes
+from msops._loops.ir.operators import QUOTIENTS, is_float, itemsize, size_bytes
 from msops._loops.ir.walk import buffers_of, expressions, index_variables, loads, variables
 from msops._loops.to_jax.raising.nests import Nest
 from msops._loops.to_jax.raising.steps import (

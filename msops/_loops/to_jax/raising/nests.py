@@ -9,7 +9,7 @@ from functools import cached_property
 
 from msops._loops.analysis.affine import affine
 from msops._loops.analysis.conditions import conjuncts, inequalities, narrow, narrow_unequal
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.nodes import Const, Expr, For, If, Load, Stmt, Store, Var
 from msops._loops.ir.ranges import Range, loop_range
 from msops._loops.ir.walk import Scope, map_expressions, substitute

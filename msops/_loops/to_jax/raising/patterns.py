@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.updates import kept_extreme_of, update_of
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.nodes import For, If, Kernel, Local, Stmt, Store, Unary
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range

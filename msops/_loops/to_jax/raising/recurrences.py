@@ -9,7 +9,7 @@ from typing import Literal, TypeAlias
 from msops._loops.analysis.affine import Affine, affine
 from msops._loops.analysis.conditions import decide
 from msops._loops.analysis.updates import kept_extreme
-from msops._loops.ir.building import integer
+from msops._loops.ir.algebra import integer
 from msops._loops.ir.nodes import Binary, Const, Expr, For, Load, Select, Store, Unary
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import Range

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from msops._loops.analysis.affine import Affine, affine
-from msops._loops.ir.building import binary, integer
+from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.nodes import INDEX_DTYPE, Binary, Expr, Load, Var
 from msops._loops.ir.ranges import Range
 from msops._loops.ir.walk import expressions, map_operands, variables

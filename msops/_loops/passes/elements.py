@@ -1,13 +1,13 @@
-"""Elements of an array that are surely the same one, or surely not."""
+"""Elements of arrays: two that are surely the same one, or surely not; whether one exists."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from msops._loops.ir.building import binary, integer
-from msops._loops.ir.nodes import Binary, Const, Expr, For, Var
+from msops._loops.ir.algebra import binary, integer
+from msops._loops.ir.nodes import Binary, Buffer, Const, Expr, For, Load, Store, Var
 from msops._loops.ir.ranges import Ranges, is_within, range_of
-from msops._loops.ir.walk import substitute, variables
+from msops._loops.ir.walk import loads, substitute, variables
 from msops._loops.passes.simplify_expressions import difference
 
 
@@ -69,3 +69,19 @@ def _differ_around(left: Expr, right: Expr, ranges: Ranges) -> bool:
         return False
     span = difference(left.left, right, ranges)
     return span is not None and span[0] == span[1] and span[0] % int(size) != 0
+
+
+def exists(access: Load | Store, ranges: Ranges, buffers: Mapping[str, Buffer]) -> bool:
+    """Returns whether an access is in range wherever these ranges hold, whatever is around it.
+
+    Elements that its indices read exist there, too. Of arrays that are not among the buffers, as
+    those of an iteration of a loop inside, this is not known.
+    """
+    buffer = buffers.get(access.buffer)
+    if buffer is None:
+        return not access.indices
+    return all(
+        is_within(range_of(index, ranges), (0, size - 1))
+        and all(exists(load, ranges, buffers) for load in loads(index))
+        for index, size in zip(access.indices, buffer.shape, strict=True)
+    )
