@@ -171,12 +171,38 @@ WRONG = {
     'ops.div(f, 2, rounding_mode="up")': ValueError,
     "ops.gather(i, k, 1, batch_dims=2)": ValueError,
     "s.sum(1)": ValueError,
+    "ops.sum(f, True)": TypeError,
+    "ops.sum(f, 'a')": TypeError,
+    "ops.split(f, 1.5)": TypeError,
+    "ops.mean(f, (0, 0))": RuntimeError,
+    "ops.transpose(f, (0,))": ValueError,
+    "ops.transpose(f, ())": ValueError,
+    "ops.permute(f, (0, 0))": ValueError,
+    "f.permute(0)": ValueError,
+    "f.permute(())": ValueError,
+    "f.transpose((1, 1))": ValueError,
 }
+WITH_AXES = """
+    ops.sum(f, 2); ops.mean(f, 2); ops.prod(f, -3); ops.amax(f, 2); ops.all(b, 2); ops.var(f, 2);
+    ops.argmax(f, 2); ops.argmin(f, -3); ops.softmax(f, 2); ops.concat((f, f), 2);
+    ops.stack((f, f), 3); ops.split(f, 1, 2); ops.Split(2, 1)(f); ops.expand_dims(f, 3);
+    ops.squeeze(f, 2); ops.sort(f, 2); ops.gather(f, k, 2); ops.topk(f, 1, -3); f.max(2);
+    f.min(axis=2); f.std(2); f.var(-3); f.cumsum(2); f.chunk(2, 2); f.index_select(2, k);
+    f.repeat_interleave(2, 2); f.swapaxes(0, 2); f.swapaxes(-3, 0); f.split(1, 2);
+    f.transpose(0, 2); f.transpose((0, 2)); f.permute(0, 2); ops.ReduceMean()(f, 2);
+    ops.ReduceSum()(f, (0, 5)); ops.count_nonzero(f, 2); ops.split(s, 1); s.transpose(0, 1)
+"""
 
 
 @pytest.mark.parametrize("form", WRONG)
 def test_wrong_forms_have_mindspores_errors(form: str) -> None:
     with pytest.raises(WRONG[form]):
+        eval(form, {"ops": ops, **INPUTS})
+
+
+@pytest.mark.parametrize("form", [form.strip() for form in WITH_AXES.split(";")])
+def test_axes_out_of_range_are_value_errors(form: str) -> None:
+    with pytest.raises(ValueError, match=r"ax[ie]s"):
         eval(form, {"ops": ops, **INPUTS})
 
 

@@ -21,11 +21,11 @@ from msops._base import extremes
 from msops._base.dtypes import as_dtype
 from msops._face import array_arithmetic as arithmetic
 from msops._face.array_arithmetic import binary, kind_of
+from msops._face.axes import Axis, axes_of, axis_of
 from msops._face.tensor_data import first_outside, inside
 from msops.errors import ArgumentTypeError, ArgumentValueError, KernelError
 
 Array = Any
-Axis = int | Sequence[int] | None
 
 
 def _floating(x: Array) -> Array:
@@ -42,13 +42,6 @@ def unary_float(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
 
     call.__name__ = call.__qualname__ = getattr(function, "__name__", "unary")
     return call
-
-
-def axes_of(x: Array, axis: Axis) -> Axis:
-    """MindSpore's ``()`` is numpy's None, all axes; what has no axes has 0 and -1 as all."""
-    if axis is None or isinstance(axis, builtins.int):
-        return None if x.ndim == 0 and axis in (0, -1) else axis
-    return None if x.ndim == 0 and set(axis) <= {0, -1} else tuple(axis) or None
 
 
 def reduction(function: Callable[..., Array]) -> Callable[..., Array]:
@@ -143,17 +136,10 @@ def expand_dims(x: Array, axis: int) -> Array:
 
 def squeeze(x: Array, axis: Axis = None) -> Array:
     """`x` without its axes of extent one; of those given, others stay."""
-    axes = axes_of(x, axis)
+    axes = axes_of(x, axis, "ops.squeeze")
     if axes is None:
         return jnp.squeeze(x)
     chosen = (axes,) if isinstance(axes, builtins.int) else axes
-    for entry in chosen:
-        if not -x.ndim <= entry < x.ndim:
-            raise ArgumentValueError.explained(
-                "ops.squeeze",
-                f"expected axes of an array of shape {tuple(x.shape)}; got {axis}",
-                f"Count axes from {-x.ndim} to {x.ndim - 1}.",
-            )
     return jnp.squeeze(x, axis=tuple(entry for entry in chosen if x.shape[entry] == 1))
 
 
@@ -213,8 +199,16 @@ def split(x: Array, split_size_or_sections: Any, axis: int = 0) -> tuple[Array, 
     """Pieces of `x` along `axis`, of a given length or of given lengths.
 
     Raises:
-      ArgumentValueError: the lengths do not add up to the extent, or the length is below 1.
+      ArgumentTypeError: the lengths are not integers.
+      ArgumentValueError: they do not add up to the extent, or the length is below 1.
     """
+    axis = axis_of(x, axis, "ops.split")
+    if not isinstance(split_size_or_sections, (builtins.int, tuple, list)):
+        raise ArgumentTypeError.explained(
+            "ops.split",
+            f"expected a length or lengths; got {split_size_or_sections!r}",
+            "Pass an int, or a tuple of int.",
+        )
     if isinstance(split_size_or_sections, builtins.int):
         length, fits = split_size_or_sections, split_size_or_sections > 0
         edges = list(range(length, x.shape[axis], length)) if fits else []
@@ -239,6 +233,7 @@ def gather(x: Array, indices: Array, axis: int, batch_dims: int = 0) -> Array:
       KernelError: an index is out of range. A compiled program raises it when it runs on one CPU;
         elsewhere the slice becomes NaN, or the dtype's least integer.
     """
+    axis = axis_of(x, axis, "ops.gather")
     outside = first_outside(indices, x.shape[axis])
     if outside is not None:
         raise KernelError.explained(
@@ -251,15 +246,14 @@ def gather(x: Array, indices: Array, axis: int, batch_dims: int = 0) -> Array:
     shared = batch_dims if batch_dims >= 0 else batch_dims + jnp.ndim(indices)
     if not shared:
         return jnp.take(x, indices, axis=axis)
-    along = axis if axis >= 0 else axis + x.ndim
-    if not 0 <= shared <= along or x.shape[:shared] != jnp.shape(indices)[:shared]:
+    if not 0 <= shared <= axis or x.shape[:shared] != jnp.shape(indices)[:shared]:
         raise ArgumentValueError.explained(
             "ops.gather",
             f"expected indices with the first axes of an array of shape {tuple(x.shape)}, up to "
             f"axis {axis}; got shape {jnp.shape(indices)} and batch_dims {batch_dims}",
             "Pass 0, or as many axes as both share.",
         )
-    take: Callable[..., Array] = functools.partial(jnp.take, axis=along - shared)
+    take: Callable[..., Array] = functools.partial(jnp.take, axis=axis - shared)
     for _ in range(shared):
         take = jax.vmap(take)
     return take(x, indices)
@@ -324,7 +318,7 @@ def topk(
     Raises:
       ArgumentValueError: `k` is less than 0, or more than there are.
     """
-    axis = -1 if dim is None else dim
+    axis = axis_of(x, -1 if dim is None else dim, "ops.topk")
     if not 0 <= k <= x.shape[axis]:
         raise ArgumentValueError.explained(
             "ops.topk",
@@ -371,16 +365,21 @@ def count_nonzero(
     return count.astype(as_dtype(dtype).dtype)
 
 
+def _place_of(x: Array, axis: int | None, who: str) -> int | None:
+    is_all = axis is None or (x.ndim == 0 and axis in (0, -1))
+    return None if is_all else axis_of(x, axis, who)
+
+
 def argmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """Index of the first greatest entry, Int64; among all entries it is a number."""
-    axis = None if x.ndim == 0 and axis in (0, -1) else axis
-    return jnp.argmax(x, axis=axis, keepdims=keepdims and axis is not None).astype(np.int64)
+    place = _place_of(x, axis, "ops.argmax")
+    return jnp.argmax(x, axis=place, keepdims=keepdims and place is not None).astype(np.int64)
 
 
 def argmin(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """Index of the first smallest entry, Int32 (that of `argmax` is Int64, as in MindSpore)."""
-    axis = None if x.ndim == 0 and axis in (0, -1) else axis
-    return jnp.argmin(x, axis=axis, keepdims=keepdims and axis is not None).astype(np.int32)
+    place = _place_of(x, axis, "ops.argmin")
+    return jnp.argmin(x, axis=place, keepdims=keepdims and place is not None).astype(np.int32)
 
 
 def div(x: Array, y: Array, rounding_mode: str | None = None) -> Array:

@@ -19,6 +19,7 @@ import numpy as np
 from msops._base import extremes
 from msops._face import array_math as m
 from msops._face.argument_names import ARGUMENTS, named
+from msops._face.axes import Axis, axes_of, axis_of
 from msops.errors import ArgumentValueError
 
 Array = Any
@@ -43,12 +44,15 @@ def _transpose(x: Array, *axes: Any) -> Array:
 
 
 def _permute(x: Array, *axes: Any) -> Array:
-    return jnp.transpose(x, _listed(axes) or None)
+    return jnp.transpose(x, _listed(axes) if axes else None)
 
 
 def _swapaxes(x: Array, axis0: int, axis1: int) -> Array:
     both = {axis0, axis1}
-    return x if x.ndim == 0 and both <= {0, -1} else jnp.swapaxes(x, axis0, axis1)
+    if x.ndim == 0 and both <= {0, -1}:
+        return x
+    places = (axis_of(x, axis, "Tensor.swapaxes") for axis in (axis0, axis1))
+    return jnp.swapaxes(x, *places)
 
 
 def _broadcast_to(x: Array, *shape: Any) -> Array:
@@ -75,11 +79,10 @@ def _flatten(
 
 
 def _chunk(x: Array, chunks: int, dim: int = 0) -> tuple[Array, ...]:
-    if chunks < 1 or not -x.ndim <= dim < x.ndim:
+    dim = axis_of(x, dim, "Tensor.chunk")
+    if chunks < 1:
         raise ArgumentValueError.explained(
-            "Tensor.chunk",
-            f"expected chunks above 0 and an axis of shape {x.shape}; got {chunks} and {dim}",
-            "1 is the whole.",
+            "Tensor.chunk", f"expected chunks above 0; got {chunks}", "1 is the whole."
         )
     return m.split(x, -(-x.shape[dim] // chunks) or 1, dim)
 
@@ -116,14 +119,14 @@ def _astype(x: Array, dtype: Any, copy: bool = True) -> Array:
     return m.cast(x, dtype)
 
 
-def _sum(x: Array, axis: m.Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def _sum(x: Array, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
     # By position MindSpore takes a dtype, or whether to keep the axes.
     if isinstance(dtype, bool):
         dtype, keepdims = None, dtype
     return m.sum(x, axis, keepdims, dtype)
 
 
-def _mean(x: Array, axis: m.Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
+def _mean(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
     return m.mean(x if dtype is None else m.cast(x, dtype), axis, keepdims)
 
 
@@ -156,10 +159,10 @@ def _along_jvp(
 def _extreme(best: Callable[..., Array], index: Callable[..., Array]) -> Callable[..., Any]:
     def method(
         x: Array,
-        dim: m.Axis = None,
+        dim: Axis = None,
         keepdim: bool | None = None,
         *,
-        axis: m.Axis = None,
+        axis: Axis = None,
         keepdims: bool | None = None,
         return_indices: bool = False,
     ) -> Any:
@@ -167,13 +170,11 @@ def _extreme(best: Callable[..., Array], index: Callable[..., Array]) -> Callabl
         is_pair = isinstance(dim, int) and keepdims is None
         axis, kept = axis if dim is None else dim, bool(keepdims or keepdim)
         if is_pair or (return_indices and isinstance(axis, int)):
-            return value(x, axis, kept), index(x, m.axes_of(x, axis), keepdims=kept).astype(
-                np.int64
-            )
+            return value(x, axis, kept), index(x, axes_of(x, axis), keepdims=kept).astype(np.int64)
         return value(x, axis, kept)
 
-    def value(x: Array, axis: m.Axis, kept: bool) -> Array:
-        axis = m.axes_of(x, axis)
+    def value(x: Array, axis: Axis, kept: bool) -> Array:
+        axis = axes_of(x, axis)
         if isinstance(axis, int) and jnp.issubdtype(x.dtype, jnp.floating):
             return _along(best, index, axis, kept, x)
         return best(x, axis=axis, keepdims=kept)
@@ -182,8 +183,8 @@ def _extreme(best: Callable[..., Array], index: Callable[..., Array]) -> Callabl
 
 
 def _spread(function: Callable[..., Array]) -> Callable[..., Array]:
-    def method(x: Array, axis: m.Axis = None, ddof: int = 0, keepdims: bool = False) -> Array:
-        return function(m._floating(x), axis=m.axes_of(x, axis), ddof=ddof, keepdims=keepdims)
+    def method(x: Array, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> Array:
+        return function(m._floating(x), axis=axes_of(x, axis), ddof=ddof, keepdims=keepdims)
 
     return method
 

@@ -23,7 +23,9 @@ from msops._face.tensor_methods import (
 from msops.errors import ArgumentTypeError, ArgumentValueError, MsopsError
 
 # JAX's TypeErrors about shapes, where MindSpore has a ValueError.
-_OF_SHAPES = re.compile(r"cannot reshape|incompatible shapes|contracting dimensions|concatenate")
+_OF_SHAPES = re.compile(
+    r"cannot reshape|incompatible shapes|contracting dimensions|concatenate|transpose permutation"
+)
 
 
 def raise_of_shapes(error: TypeError) -> NoReturn:

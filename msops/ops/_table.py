@@ -21,6 +21,7 @@ from msops._base.dtypes import as_dtype
 from msops._custom.custom import Custom
 from msops._face import array_math as m
 from msops._face.argument_names import ARGUMENTS, named
+from msops._face.axes import axis_of
 from msops._face.parameter import assign
 from msops._face.tensor import Tensor, lift
 from msops.errors import ArgumentTypeError
@@ -121,7 +122,7 @@ def _size_of(x: Any) -> int:
 
 
 def _split_evenly(x: Any, axis: int, output_num: int) -> tuple[Any, ...]:
-    return m.split(x, x.shape[axis] // output_num, axis)
+    return m.split(x, x.shape[axis_of(x, axis, "ops.Split")] // output_num, axis)
 
 
 def _filled(size: Any, value: Any, dtype: Any) -> Tensor:
