@@ -133,6 +133,8 @@ RECORDED: dict[str, Any] = {
     "s.max(0)": [("Float32", 3.0), ("Int64", 0)],
     "s.squeeze(0)": ("Float32", 3.0),
     "s.transpose(0, -1)": ("Float32", 3.0),
+    "ops.stack(k)": ("Int32", [[2, 0]]),
+    "ops.stack(k, 1)": ("Int32", [[2], [0]]),
 }
 
 
@@ -173,6 +175,7 @@ WRONG = {
     "s.sum(1)": ValueError,
     "ops.sum(f, True)": TypeError,
     "ops.sum(f, 'a')": TypeError,
+    "ops.concat(f)": TypeError,
     "ops.split(f, 1.5)": TypeError,
     "ops.mean(f, (0, 0))": RuntimeError,
     "ops.transpose(f, (0,))": ValueError,

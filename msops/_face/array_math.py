@@ -166,6 +166,10 @@ def broadcast_to(x: Array, shape: Sequence[int]) -> Array:
 
 def concat(tensors: Sequence[Array], axis: int = 0) -> Array:
     """The arrays joined along an axis they have."""
+    if hasattr(tensors, "shape"):
+        raise ArgumentTypeError.explained(
+            "ops.concat", "expected a tuple or list of tensors; got one", "Write (x, y)."
+        )
     return jnp.concatenate(tuple(tensors), axis=axis)
 
 
@@ -190,9 +194,9 @@ def addn(x: Sequence[Array]) -> Array:
     return functools.reduce(arithmetic.add, rest, first)
 
 
-def stack(tensors: Sequence[Array], axis: int = 0) -> Array:
-    """The arrays joined along a new axis."""
-    return jnp.stack(tuple(tensors), axis=axis)
+def stack(tensors: Any, axis: int = 0) -> Array:
+    """The arrays joined along a new axis; one by itself gets the axis."""
+    return jnp.stack((tensors,) if hasattr(tensors, "shape") else tuple(tensors), axis=axis)
 
 
 def split(x: Array, split_size_or_sections: Any, axis: int = 0) -> tuple[Array, ...]:
