@@ -105,6 +105,31 @@ def test_loops_without_borders_stay(kernel: Kernel) -> None:
     assert partition(kernel) is kernel
 
 
+def test_the_part_of_a_row_that_asks_for_the_border_is_there_twice_and_the_rest_once() -> None:
+    kernel = parse_kernel("""kernel k(a: float32[40, 50]) -> (b) {
+      buffer b: float32[40, 50]
+      parallel i in 0 .. 40 {
+        local t: float32[50] {
+          parallel x in 0 .. 50 { if ((0 <= (i - 1)) && (x >= 2)) { t[x] = a[i - 1, x - 2] } }
+          parallel j in 0 .. 50 { b[i, j] = t[49 - j] }
+        }
+      }
+    }""")
+    assert body_of(checked(kernel)) == textwrap.dedent("""\
+        parallel i in 0 .. 40 {
+          local t: float32[50] {
+            if (i >= 1) {
+              parallel x_1 in 2 .. 50 {
+                t[x_1] = a[i - 1, x_1 - 2]
+              }
+            }
+            parallel j in 0 .. 50 {
+              b[i, j] = t[49 - j]
+            }
+          }
+        }""")
+
+
 def test_rows_are_not_split_for_an_index_that_the_row_computes_once() -> None:
     kernel = image("b[i, j] = a[max(i - 1, 0), j]")
     assert partition(kernel) is kernel

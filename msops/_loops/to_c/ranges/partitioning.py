@@ -7,8 +7,9 @@
 
 A stencil that tests for the border of its image, or wraps around it, does so at every element.
 Between the first and the last few iterations each test is decided and left out, and the loop runs
-in plain vectors. There the loops inside are split too; at the borders they stay as they are. Rows
-that run in order are split for `carrying`: between the borders each iteration has one before it.
+in plain vectors. There the loops inside are split too; at the borders they stay as they are. Where
+a part of a row asks for the border and the rest does not, that part alone is there twice. Rows that
+run in order are split for `carrying`: between the borders each iteration has one before it.
 Halide calls this loop partitioning; the iterations between the borders are its steady state
 (`PartitionLoops.cpp`).
 """
@@ -25,7 +26,7 @@ from msops._loops.analysis.conditions import inequalities, narrowed
 from msops._loops.analysis.costs import fixed_span
 from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.names import unique_names
-from msops._loops.ir.nodes import Binary, Const, Expr, For, Kernel, Stmt
+from msops._loops.ir.nodes import Binary, Const, Expr, For, If, Kernel, Local, Stmt, Var
 from msops._loops.ir.operators import QUOTIENTS
 from msops._loops.ir.ranges import Ranges, range_of
 from msops._loops.ir.walk import (
@@ -74,8 +75,35 @@ def _partition(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     between = _between(loop) if len(statements(loop.body)) <= _MOST_STATEMENTS else None
     if between is None:
         return None
+    shared = None if is_innermost(loop) else _shared(loop, loop.body, scope, between)
+    if shared is not None:
+        return (with_parts(loop, body=shared),)
     inner = rewrite_inner_loops(within(loop, between), scope, _partition, "parallel")
     return _beside(loop, between, (inner,))
+
+
+def _shared(
+    loop: For, body: tuple[Stmt, ...], scope: Scope, between: Span
+) -> tuple[Stmt, ...] | None:
+    """Returns a body that tests once whether it is at the border; None if all of it asks for that.
+
+    Three loops would have the rest of the body three times, for the compiler to translate.
+    """
+    match body:
+        case (Local() as local,):
+            shared = _shared(loop, local.body, scope, between)
+            return None if shared is None else (with_parts(local, body=shared),)
+    asks = [bool(_changes(loop, (part,))) for part in body]
+    if all(asks):
+        return None
+    variable, (first, last) = Var(loop.var), map(integer, between)
+    is_between = binary("land", binary("ge", variable, first), binary("lt", variable, last))
+    found: list[Stmt] = []
+    for asks_for_it, part in zip(asks, body, strict=True):
+        alone = with_parts(loop, body=(part,))
+        inner = rewrite_inner_loops(alone, scope, _partition, "parallel").body
+        found += (If(is_between, inner, (part,)),) if asks_for_it else inner
+    return tuple(found)
 
 
 def _between(loop: For) -> Span | None:
@@ -103,16 +131,22 @@ def _beside(loop: For, between: Span, inner: tuple[Stmt, ...]) -> tuple[Stmt, ..
 
 def _steady(loop: For, span: Span) -> Span:
     """Returns the longest run of iterations in which no condition on the variable changes."""
-    inner = statements(loop.body)
+    points = sorted({*span, *_changes(loop, loop.body)})
+    return max(itertools.pairwise(points), key=lambda run: run[1] - run[0])
+
+
+def _changes(loop: For, body: tuple[Stmt, ...]) -> set[int]:
+    """Returns the iterations of a loop at which conditions in a part of its body change."""
+    begin, end = fixed_span(loop) or (0, 0)
+    inner = statements(body)
     parts = {part for stmt in inner for own in own_expressions(stmt) for part in expressions(own)}
     if not is_innermost(loop):
         # An index that is the same for a whole row is computed once: only tests are worth a split.
         parts = {part for part in parts if part.dtype == "bool"}
-    begin, end = span
     ranges = {loop.var: (begin, end - 1)}
     conditions = {condition for part in parts for condition in _conditions(part, ranges)}
     points = {point for condition in conditions for point in ends_of(condition, loop.var, ranges)}
-    return max(itertools.pairwise(sorted({begin, end, *points})), key=lambda run: run[1] - run[0])
+    return points - {begin, end}
 
 
 def _conditions(expr: Expr, ranges: Ranges) -> Iterator[Expr]:
