@@ -30,14 +30,14 @@ from msops._base.extremes import amin as amin
 from msops._base.extremes import reduce_extreme as reduce_extreme
 from msops._base.extremes import window_extreme as window_extreme
 from msops._loops import pipeline
-from msops._loops.analysis.bounds import check_bounds
 from msops._loops.analysis.kinds import Kinds, find_kinds
 from msops._loops.analysis.polyhedral import counts
 from msops._loops.analysis.polyhedral import library as isl
+from msops._loops.analysis.polyhedral.bounds import check_bounds
 from msops._loops.analysis.polyhedral.counts import count_operations
 from msops._loops.analysis.polyhedral.dependences import Dependence, dependences
+from msops._loops.analysis.polyhedral.flow import find_overwritten, find_unwritten
 from msops._loops.analysis.polyhedral.library import TooComplex
-from msops._loops.analysis.unwritten import find_overwritten, find_unwritten
 from msops._loops.choice import Costs, Form, choose_for_cpu
 from msops._loops.frontends import LoopProgram, Spec, read_kernel
 from msops._loops.frontends.hybrid.grammar import ACCEPTED as ACCEPTED_SYNTAX
@@ -114,13 +114,13 @@ from msops._loops.passes.forward_locals import (
 from msops._loops.passes.keep_decisions import keep_decisions
 from msops._loops.passes.mark_loops import mark_loops
 from msops._loops.passes.nest_flat_loops import nest_flat_loops
+from msops._loops.passes.plain_indices import write_out_stages
 from msops._loops.passes.privatise import privatise
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import simplified
 from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.passes.version_ragged_rows import version_ragged_rows
-from msops._loops.passes.write_out_stages import write_out_stages
 from msops._loops.pipeline import (
     PASSES_COMMON,
     PASSES_TO_C,
@@ -178,11 +178,10 @@ from msops._loops.to_cuda.grid import mark_grids
 from msops._loops.to_jax.passes.conditional_reductions import rewrite_conditional_reductions
 from msops._loops.to_jax.passes.contract import contract
 from msops._loops.to_jax.passes.count_windows import count_windows
-from msops._loops.to_jax.passes.distribute import distribute
+from msops._loops.to_jax.passes.distribute import components, distribute
 from msops._loops.to_jax.passes.drop_starts import drop_starts
 from msops._loops.to_jax.passes.expand_carried import expand_carried
 from msops._loops.to_jax.passes.expand_locals import expand_locals
-from msops._loops.to_jax.passes.graph import components
 from msops._loops.to_jax.printing import build
 from msops._loops.to_jax.raising.describe import describe, steps_text
 from msops._loops.to_jax.raising.patterns import raise_kernel

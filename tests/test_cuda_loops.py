@@ -617,7 +617,7 @@ def test_random_kernels_agree_with_the_interpreter(case) -> None:
 @given(kernels(dtypes=WIDE_DTYPES))
 def test_random_kernels_agree_with_arrays_in_device_memory(case) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("msops._loops.to_cuda.thread_code.THREAD_BYTES", 8)
+        patch.setattr("msops._loops.to_cuda.source.THREAD_BYTES", 8)
         run_everywhere(case.kernel, case.inputs)
 
 

@@ -19,10 +19,10 @@ from functools import partial
 from typing import TypeAlias
 
 from msops._base import config, processor
-from msops._loops.analysis.bounds import Index, check_bounds
 from msops._loops.analysis.findings import LoopFinding
 from msops._loops.analysis.kinds import Kinds, find_kinds
-from msops._loops.analysis.unwritten import find_overwritten, find_unwritten
+from msops._loops.analysis.polyhedral.bounds import Index, check_bounds
+from msops._loops.analysis.polyhedral.flow import find_overwritten, find_unwritten
 from msops._loops.gradient.ascend import ascend
 from msops._loops.gradient.explicit_indices import make_indices_explicit
 from msops._loops.gradient.extremes import share_extremes
@@ -48,9 +48,8 @@ from msops._loops.to_c import clean, lanes, materialise, order, ranges, reduce
 from msops._loops.to_c.clean.reductions import sum_in_variables
 from msops._loops.to_c.materialise.workspaces import place_locals
 from msops._loops.to_cuda.grid import mark_grids
-from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions
-from msops._loops.to_cuda.thread_code import THREAD_BYTES
-from msops._loops.to_cuda.turning import turn_reductions
+from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions, turn_reductions
+from msops._loops.to_cuda.source import THREAD_BYTES
 from msops._loops.to_jax.passes.conditional_reductions import rewrite_conditional_reductions
 from msops._loops.to_jax.passes.contract import contract
 from msops._loops.to_jax.passes.count_windows import count_windows

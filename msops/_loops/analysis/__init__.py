@@ -2,8 +2,6 @@
 
 affine.py    sums of multiples of expressions
 conditions.py  what a condition says of loop variables, and of its loop
-bounds.py    accesses that are or may be out of range
-unwritten.py  reads of what nothing has written
 kinds.py     which loops may run in any order
 updates.py   statements that update an element
 boxes.py     boxes of elements in an array

@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import inspect
 import linecache
+import re
 import sys
 import types
 from collections.abc import Iterator
@@ -17,7 +18,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from msops._loops.frontends.history import history_candidates
 from msops._loops.ir.nodes import Location
 from msops.errors import ArgumentTypeError, ArgumentValueError
 
@@ -221,3 +221,33 @@ def _extent(node: Any) -> tuple[Any, Any]:
 def _column(text: str, offset: int) -> int:
     """Returns a column in characters; syntax trees count bytes of UTF-8."""
     return len(text.encode()[:offset].decode())
+
+
+def history_candidates(name: str) -> Iterator[list[str]]:
+    """Yields the lines of each definition of a function in the session, the latest first.
+
+    Python before 3.13 keeps no source of what is typed at its prompt; readline has its history.
+    """
+    lines = _history()
+    head = re.compile(rf"\s*def\s+{re.escape(name)}\b")
+    for start in reversed([index for index, line in enumerate(lines) if head.match(line)]):
+        indent = len(lines[start]) - len(lines[start].lstrip())
+        end = start + 1
+        while end < len(lines) and _continues(lines[end], indent):
+            end += 1
+        yield [f"{line[indent:]}\n" for line in lines[start:end]]
+
+
+def _continues(line: str, indent: int) -> bool:
+    """Returns whether a line belongs to the block that a line of some indent opened."""
+    text = line.lstrip()
+    return not text or len(line) - len(text) > indent or text.startswith(("#", ")"))
+
+
+def _history() -> list[str]:
+    # Only a session has the module loaded; importing it elsewhere may touch the terminal.
+    readline = sys.modules.get("readline")
+    if readline is None:
+        return []
+    count: int = readline.get_current_history_length()
+    return [readline.get_history_item(index + 1) or "" for index in range(count)]

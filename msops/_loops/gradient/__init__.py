@@ -1,6 +1,5 @@
 """Reverse-mode differentiation of loop kernels: the passes of `pipeline.passes_to_gradient`.
 
-Modules: activity, ascend, boundary, contributions, costs, decisions, emit, explicit_indices,
-extremes, gather_windows, operands, plan, recording, relations, reverse, rules, share, starts,
-sweeps, tapes, tree.
+Modules: ascend, boundary, contributions, costs, decisions, emit, explicit_indices, extremes,
+gather_windows, operands, plan, recording, relations, reverse, rules, starts, sweeps, tree.
 """

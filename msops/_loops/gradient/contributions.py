@@ -20,12 +20,14 @@ from msops._loops.ir.nodes import (
     Const,
     Expr,
     FunctionCall,
+    Kernel,
     Load,
     Select,
+    Store,
     Unary,
 )
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import operands
+from msops._loops.ir.walk import operands, statements
 
 
 @dataclass(frozen=True)
@@ -158,3 +160,27 @@ def _shares(
     share = mul(w, Select(outcome.are_equal, half, one, w.dtype))
     yield from _down(extreme.left, share, (*guards, outcome.is_left), active, None)
     yield from _down(extreme.right, share, (*guards, outcome.is_right), active, None)
+
+
+def active_buffers(kernel: Kernel, wanted: Set[str]) -> frozenset[str]:
+    """Returns the buffers that a derivative of a result by a wanted parameter passes through.
+
+    Hascoet and Pascual, The Tapenade automatic differentiation tool, ACM TOMS 39(3), 2013, section
+    4: `varied` goes down the kernel from the parameters, `useful` up from the results.
+    """
+    stores = [stmt for stmt in statements(kernel.body) if isinstance(stmt, Store)]
+    reads = [(store.buffer, {load.buffer for load in differentiable_loads(store.value)})
+             for store in stores]  # fmt: skip
+    floats = {buffer.name for buffer in kernel.outputs if is_float(buffer.dtype)}
+    varied = _closure(wanted, [(target, source) for target, sources in reads for source in sources])
+    useful = _closure(floats, [(source, target) for target, sources in reads for source in sources])
+    return varied & useful
+
+
+def _closure(start: Set[str], edges: list[tuple[str, str]]) -> frozenset[str]:
+    """Returns what is reached from `start`; an edge (a, b) leads from b to a."""
+    reached, size = set(start), -1
+    while len(reached) != size:
+        size = len(reached)
+        reached |= {a for a, b in edges if b in reached}
+    return frozenset(reached)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Set
 
-from msops._loops.analysis.bounds import check_bounds
+from msops._loops.analysis.polyhedral.bounds import check_bounds
 from msops._loops.ir.algebra import binary, both
 from msops._loops.ir.nodes import Const, Expr, For, If, Kernel, Load, Stmt, Store
 from msops._loops.ir.ranges import dtype_range

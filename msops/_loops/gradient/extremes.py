@@ -23,7 +23,7 @@ from collections.abc import Iterator, Set
 from typing import TypeAlias
 
 from msops._loops.analysis.updates import update_of
-from msops._loops.gradient.activity import active_buffers
+from msops._loops.gradient.contributions import active_buffers
 from msops._loops.ir.algebra import binary, cast, element_of, number
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.names import Names, unique_names

@@ -12,9 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from msops._loops.gradient.activity import active_buffers
 from msops._loops.gradient.boundary import make_boundary
-from msops._loops.gradient.contributions import contributions, operation
+from msops._loops.gradient.contributions import active_buffers, contributions, operation
 from msops._loops.gradient.costs import taped_bytes
 from msops._loops.gradient.decisions import Decisions, taped_extremes, with_decisions
 from msops._loops.gradient.plan import make_plan

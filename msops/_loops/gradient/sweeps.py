@@ -11,9 +11,8 @@ from msops._loops.gradient.boundary import over
 from msops._loops.gradient.contributions import widened
 from msops._loops.gradient.emit import reversal
 from msops._loops.gradient.plan import Plan
-from msops._loops.gradient.recording import Saved, homes_around
+from msops._loops.gradient.recording import Saved, Tape, homes_around, in_order_of_memory, tape_for
 from msops._loops.gradient.relations import Derivative, rebuilt
-from msops._loops.gradient.tapes import Tape, in_order_of_memory, tape_for
 from msops._loops.gradient.tree import Body, Node, Tree
 from msops._loops.ir.algebra import element_of
 from msops._loops.ir.mirror import mirror

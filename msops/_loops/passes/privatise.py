@@ -17,6 +17,8 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from msops._loops.analysis.polyhedral.accesses import analysis
 from msops._loops.analysis.polyhedral.flow import Flow, flows
@@ -24,15 +26,16 @@ from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.ir.nodes import Buffer, Expr, For, Kernel, Local, Stmt
 from msops._loops.ir.ranges import Ranges, is_within, range_of
 from msops._loops.ir.walk import (
+    A,
     accesses_in,
     accesses_of,
     loads,
+    map_accesses,
     rewrite_statements,
     variables,
     visit,
     with_parts,
 )
-from msops._loops.passes.axes import keep_axes
 
 
 def privatise(kernel: Kernel) -> Kernel:
@@ -134,3 +137,35 @@ def _is_one_element(indices: set[Expr], size: int, ranges: Ranges) -> bool:
     # What is read from memory may change, and other variables are those of loops inside.
     is_fixed = variables(index) <= set(ranges) and not loads(index)
     return is_fixed and is_within(range_of(index, ranges), (0, size - 1))
+
+
+T = TypeVar("T")
+
+
+def keep_axes(kernel: Kernel, kept: Mapping[str, Sequence[int]]) -> Kernel:
+    """Returns the kernel in which some buffers and locals have only some of their dimensions.
+
+    Args:
+      kernel: any kernel.
+      kept: the axes that stay, by the name of the buffer.
+    """
+
+    def chosen(items: tuple[T, ...], name: str) -> tuple[T, ...]:
+        return tuple(items[axis] for axis in kept[name]) if name in kept else items
+
+    def declared(buffer: Buffer) -> Buffer:
+        return with_parts(buffer, shape=chosen(buffer.shape, buffer.name))
+
+    def accessed(access: A, /) -> A:
+        return with_parts(access, indices=chosen(access.indices, access.buffer))
+
+    def local(stmt: Local) -> tuple[Stmt, ...]:
+        return (with_parts(stmt, buffer=declared(stmt.buffer)),)
+
+    if not kept:
+        return kernel
+    return with_parts(
+        kernel,
+        buffers=tuple(map(declared, kernel.buffers)),
+        body=rewrite_statements(map_accesses(kernel.body, accessed), local, Local),
+    )

@@ -4,14 +4,11 @@ A parallel nest is one launch: its loops are the grid, all else runs inside a th
 parallel nest is a launch of one thread. `pipeline.PASSES_TO_CUDA` bring a kernel into the
 form in which each statement of its body is one or the other, and mark the loops of the grids.
 
-turning.py      reductions around parallel loops
-hoisting.py     locals and conditions around parallel loops
+hoisting.py     locals, conditions and reductions around parallel loops
 grid.py         parallel nests as points, one for each thread
-thread_code.py  what one thread does
 dialect.py      where CUDA C differs from C
-memory.py       where buffers are, and what they hold at the start
-source.py       the whole text
-steps.py        the values returned
+source.py       the whole text, and in it what one thread does
+steps.py        the values returned: launches, and where buffers are
 """
 
 from msops._loops.to_cuda.source import cuda_source

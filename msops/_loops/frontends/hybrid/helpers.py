@@ -9,10 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from msops._loops.frontends.captured import as_constant
 from msops._loops.frontends.hybrid.language import INTRINSICS
 from msops._loops.frontends.hybrid.statement_forms import parameter_names
-from msops._loops.frontends.references import references
+from msops._loops.frontends.references import as_constant, references
 from msops._loops.frontends.source import Source
 
 

@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from msops._loops.frontends.captured import as_constant
 from msops._loops.frontends.hybrid.helpers import Helper, called_helper, constant_of
 from msops._loops.frontends.hybrid.statement_forms import parameter_names
 from msops._loops.frontends.hybrid.syntax import OwnNames, copied, load, placed, read_names, store
+from msops._loops.frontends.references import as_constant
 from msops._loops.frontends.reporting import Reporter
 
 MOST_STATEMENTS = 20_000

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from msops._loops.frontends.captured import as_constant
 from msops._loops.frontends.hybrid.calls import Rules
 from msops._loops.frontends.hybrid.early import check_types
 from msops._loops.frontends.hybrid.expressions import constant_value
@@ -21,6 +20,7 @@ from msops._loops.frontends.hybrid.statements import run
 from msops._loops.frontends.hybrid.translation import RESERVED, Again, Known, Translation
 from msops._loops.frontends.hybrid.typing import Retype, Typing
 from msops._loops.frontends.hybrid.values import Value, WholeTensor
+from msops._loops.frontends.references import as_constant
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.frontends.source import Source
 from msops._loops.frontends.spec import Spec

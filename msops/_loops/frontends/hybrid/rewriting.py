@@ -17,7 +17,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from msops._loops.frontends.captured import as_constant
 from msops._loops.frontends.hybrid.calls import Rules
 from msops._loops.frontends.hybrid.counting import as_for
 from msops._loops.frontends.hybrid.grammar import check_helper_grammar
@@ -34,6 +33,7 @@ from msops._loops.frontends.hybrid.language import INTRINSICS
 from msops._loops.frontends.hybrid.statement_forms import no_return, parameter_names
 from msops._loops.frontends.hybrid.syntax import EarlyName, copied, load, placed, read_names, store
 from msops._loops.frontends.imported_names import assigned_names, read_with_own_names
+from msops._loops.frontends.references import as_constant
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.frontends.source import Source, unwrap
 

@@ -19,8 +19,8 @@ import numpy as np
 
 from msops._loops.frontends.hybrid.names import ScopedName
 from msops._loops.frontends.hybrid.values import named
-from msops._loops.frontends.promotion import common_dtype
 from msops._loops.frontends.reporting import Reporter
+from msops._loops.frontends.spec import common_dtype
 from msops._loops.ir.functions import FUNCTIONS
 from msops._loops.ir.nodes import Binary, Cast, Const, Expr, FunctionCall, Load, Note, Select, Unary
 from msops._loops.ir.operators import BINARY, INTEGERS, is_float, itemsize

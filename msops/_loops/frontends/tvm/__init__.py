@@ -5,9 +5,9 @@ modules of modules.py. Tensors remember what makes them; `lower` turns those rea
 results into one kernel. Nodes name buffers and variables by keys that are unique in the process, so
 nothing here has state; lowering replaces them by readable names.
 
-Modules: akg_hints, akg_utils, arithmetic, assign, buffer, compute, differentiate, dtypes, expr,
-expr_kinds, extern, functions, intrin, ir_builder, kernel_module, lower, marks, modules, rebinding,
-reduce, script, specialise, tensor, topi, tracing.
+Modules: akg_utils, arithmetic, buffer, compute, differentiate, dtypes, expr, extern, intrin,
+ir_builder, kernel_module, lower, marks, modules, rebinding, reduce, script, specialise, tensor,
+topi, tracing.
 """
 
 from msops._loops.frontends.tvm.lower import lower as lower

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from msops._loops.frontends.promotion import common_dtype
+from msops._loops.frontends.spec import common_dtype
 from msops._loops.frontends.tvm.dtypes import fold
 from msops._loops.frontends.tvm.expr import (
     NOTHING,

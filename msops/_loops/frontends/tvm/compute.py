@@ -1,4 +1,4 @@
-"""`tvm.compute`: a tensor by a formula for its elements."""
+"""`tvm.compute`: a tensor by a formula for its elements, or several at once."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from msops._loops.frontends.tvm.arithmetic import union_of
-from msops._loops.frontends.tvm.assign import assign
 from msops._loops.frontends.tvm.expr import IterVar, ScalarExpr, as_expr
 from msops._loops.frontends.tvm.reduce import ReduceExpr, Reduction
 from msops._loops.frontends.tvm.tensor import Operation, Shape, Tensor, as_shape, by_age
 from msops._loops.frontends.tvm.tracing import author_location, fresh_key, type_error, value_error
 from msops._loops.ir.algebra import integer
-from msops._loops.ir.nodes import For, If, Load, Location, Stmt
+from msops._loops.ir.nodes import Buffer, Expr, For, If, Load, Local, Location, Select, Stmt, Store
+from msops._loops.ir.walk import loads
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -158,4 +158,57 @@ def _axes(extents: Shape, fcompute: Callable[..., Any], name: str) -> tuple[Iter
     names = [p.name for p in named] + [f"i{n}" for n in range(len(named), len(extents))]
     return tuple(
         IterVar(axis, 0, int(extent)) for axis, extent in zip(names, extents, strict=False)
+    )
+
+
+def assign(
+    targets: Sequence[Load], values: Sequence[Expr], location: Location | None
+) -> tuple[Stmt, ...]:
+    """Returns statements after which each target holds its value, all read before any is written.
+
+    Values that are all chosen by one condition become an `If`: that is how argmax is written as a
+    loop, and how passes know it.
+
+    Args:
+      targets: the elements.
+      values: what each gets.
+      location: where in the author's source.
+    """
+    chosen = [value for value in values if isinstance(value, Select)]
+    if len(values) > 1 and len(chosen) == len(values):
+        condition = chosen[0].condition
+        if all(value.condition == condition for value in chosen):
+            then = assign(targets, [value.then for value in chosen], location)
+            otherwise = assign(targets, [value.otherwise for value in chosen], location)
+            if then or otherwise:
+                return (If(condition, then, otherwise, location=location),)
+            return ()
+    pairs = [(x, y) for x, y in zip(targets, values, strict=True) if x != y]
+    return _stored(pairs, location)
+
+
+def _stored(pairs: Sequence[tuple[Load, Expr]], location: Location | None) -> tuple[Stmt, ...]:
+    if not pairs:
+        return ()
+    (target, value), *rest = pairs
+    store = Store(target.buffer, target.indices, value, location=location)
+    is_read_later = any(load.buffer == target.buffer for _, other in rest for load in loads(other))
+    if not is_read_later:
+        return (store, *_stored(rest, location))
+    held = Buffer(fresh_key(target.buffer.partition(".")[0]), (), target.dtype)
+    return (
+        Local(
+            held,
+            (
+                Store(held.name, (), value, location=location),
+                *_stored(rest, location),
+                Store(
+                    target.buffer,
+                    target.indices,
+                    Load(held.name, (), held.dtype),
+                    location=location,
+                ),
+            ),
+            location=location,
+        ),
     )

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from msops._loops.frontends.tvm import (
-    akg_hints,
     akg_utils,
     arithmetic,
     buffer,
     compute,
     differentiate,
     expr,
-    expr_kinds,
     extern,
-    functions,
     intrin,
     ir_builder,
     marks,
@@ -24,7 +21,7 @@ from msops._loops.frontends.tvm import (
 from msops._loops.frontends.tvm.kernel_module import KernelModule, functions_of, new_module
 
 _EXPR = {
-    **expr_kinds.KINDS,
+    **marks.KINDS,
     "Call": expr.ScalarExpr,
     "ConstExpr": expr.ConstExpr,
     "Expr": expr.ScalarExpr,
@@ -86,13 +83,13 @@ _API = {
     "convert": marks.convert,
     "decl_buffer": buffer.decl_buffer,
     "extern": extern.extern,
-    "get_global_func": functions.get_global_func,
+    "get_global_func": marks.get_global_func,
     "max": reduce.max_of,
     "min": reduce.min_of,
     "placeholder": tensor.placeholder,
     "prod": reduce.product_of,
     "reduce_axis": reduce.reduce_axis,
-    "register_func": functions.register_func,
+    "register_func": marks.register_func,
     "select": arithmetic.select,
     "sum": reduce.sum_of,
     "tag_scope": marks.tag_scope,
@@ -107,7 +104,7 @@ TOPI = new_module(
         "get_const_tuple": marks.as_plain_tuple,
         "nn": new_module("topi.nn", topi.NN_NAMES),
         "tag": new_module("topi.tag", marks.TAGS),
-        "util": new_module("topi.util", akg_hints.TOPI_UTIL),
+        "util": new_module("topi.util", marks.TOPI_UTIL),
     },
 )
 """The module that kernels import as `topi`."""
@@ -167,8 +164,8 @@ AKG = new_module(
             "akg.utils",
             {
                 **_UTILS,
-                "custom_tiling": new_module("akg.utils.custom_tiling", akg_hints.CUSTOM_TILING),
-                "dynamic_shape": new_module("akg.utils.dynamic_shape", akg_hints.DYNAMIC_SHAPE),
+                "custom_tiling": new_module("akg.utils.custom_tiling", marks.CUSTOM_TILING),
+                "dynamic_shape": new_module("akg.utils.dynamic_shape", marks.DYNAMIC_SHAPE),
                 "format_transform": new_module(
                     "akg.utils.format_transform", akg_utils.FORMAT_TRANSFORM
                 ),

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import numpy as np
 
 from msops._base.dtypes import as_dtype
-from msops._loops.analysis.bounds import Index
+from msops._loops.analysis.polyhedral.bounds import Index
 from msops._loops.ir.nodes import Buffer, Cast, Expr, Kernel, Store
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import (

@@ -18,7 +18,7 @@ from msops._loops.analysis.polyhedral.flow import Flow, flows
 from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.ir.nodes import Expr, Kernel
 from msops._loops.ir.walk import loads, variables
-from msops._loops.passes.axes import keep_axes
+from msops._loops.passes.privatise import keep_axes
 
 
 def contract(kernel: Kernel) -> Kernel:

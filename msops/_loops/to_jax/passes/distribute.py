@@ -28,9 +28,7 @@ from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import INDEX_DTYPE, Buffer, Expr, For, If, Kernel, Load, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import loads, ranges_of, variables
-from msops._loops.to_jax.passes.graph import components
-from msops._loops.to_jax.passes.self_orders import read_first
-from msops._loops.to_jax.passes.sites import Edge, Site, edges_of, sites_of, wrapped
+from msops._loops.to_jax.passes.sites import Edge, Site, edges_of, read_first, sites_of, wrapped
 from msops._loops.to_jax.raising.nests import LONGEST_HULL
 
 
@@ -200,3 +198,33 @@ def _bounds(loop: For) -> tuple[If, ...]:
         binary("lt", variable, loop.end),
     )
     return tuple(If(test, (), location=loop.location) for test in tests)
+
+
+def components(count: int, edges: Iterable[tuple[int, int]]) -> list[list[int]]:
+    """Returns the strongly connected components of the graph of nodes 0 .. count - 1.
+
+    Each component comes after those with edges into it, otherwise in the order of their least
+    nodes; the nodes of one are sorted.
+    """
+    behind = _reached(count, edges)
+    left = dict.fromkeys(range(count))
+    ordered: list[list[int]] = []
+    while left:
+        # What all that leads to it is led to by: the component, and nothing before it.
+        first = next(n for n in left if all(behind[n] >> m & 1 for m in left if behind[m] >> n & 1))
+        ordered.append([n for n in left if behind[first] >> n & 1 and behind[n] >> first & 1])
+        for node in ordered[-1]:
+            del left[node]
+    return ordered
+
+
+def _reached(count: int, edges: Iterable[tuple[int, int]]) -> list[int]:
+    """Returns the nodes that paths from each node lead to, and itself, as bits of a number."""
+    reached = [1 << node for node in range(count)]
+    for source, target in edges:
+        reached[source] |= 1 << target
+    for middle in range(count):
+        for node in range(count):
+            if reached[node] >> middle & 1:
+                reached[node] |= reached[middle]
+    return reached

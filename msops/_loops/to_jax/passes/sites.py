@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from msops._loops.analysis.polyhedral.dependences import Dependence
-from msops._loops.ir.nodes import For, If, Kernel, Stmt, Store
-from msops._loops.ir.walk import statements, visit
+from msops._loops.ir.algebra import binary, integer
+from msops._loops.ir.names import Names
+from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Stmt, Store, Var
+from msops._loops.ir.ranges import Ranges
+from msops._loops.ir.walk import loads, own_expressions, statements, visit
+from msops._loops.to_jax.passes.expand_locals import ELEMENT_LIMIT
 
 
 @dataclass(frozen=True)
@@ -84,3 +89,34 @@ def wrapped(body: tuple[Stmt, ...], parts: Sequence[For | If]) -> tuple[Stmt, ..
         else:
             body = (dataclasses.replace(part, then=body),)
     return body
+
+
+def read_first(
+    site: Site, edges: Collection[Edge], ranges: Ranges, names: Names
+) -> tuple[Buffer, Store, Store] | None:
+    """Returns a temporary, a store to it of all values, and a store of these to their elements.
+
+    None if other orders remain than of reading before writing, or a condition around the store
+    would be changed by it, or the number of values is unknown or too large.
+    """
+    if any(edge.kind != "anti" or edge.is_reduction for edge in edges):
+        return None
+    store = site.store
+    around = (expr for part in site.path for expr in own_expressions(part))
+    evaluated_again = (*around, *store.indices)
+    if any(load.buffer == store.buffer for expr in evaluated_again for load in loads(expr)):
+        return None
+    bounds = {part.var: ranges[part.var] for part in site.path if isinstance(part, For)}
+    shape = tuple(max(high - low + 1, 0) for low, high in bounds.values())
+    if math.prod(shape) > ELEMENT_LIMIT:
+        return None
+    buffer = Buffer(names.fresh(f"{store.buffer}_new"), shape, store.value.dtype)
+    element: tuple[Expr, ...] = tuple(
+        binary("sub", Var(var), integer(low)) for var, (low, _) in bounds.items()
+    )
+    value = Load(buffer.name, element, buffer.dtype, location=store.location)
+    return (
+        buffer,
+        dataclasses.replace(store, buffer=buffer.name, indices=element),
+        dataclasses.replace(store, value=value),
+    )

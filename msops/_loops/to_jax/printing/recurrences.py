@@ -13,7 +13,7 @@ from msops._loops.ir.walk import loads, operands
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
-from msops._loops.to_jax.printing.kept_zeros import FOUND_BY, with_signs, zero_keys
+from msops._loops.to_jax.printing.reductions import FOUND_BY, with_signs, zero_keys
 from msops._loops.to_jax.printing.values import Array, Value, constant, in_float32
 from msops._loops.to_jax.raising.steps import Accumulate, Recur
 

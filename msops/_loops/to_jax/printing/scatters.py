@@ -16,9 +16,9 @@ from msops._loops.ir.ranges import range_of
 from msops._loops.to_jax.printing import operations
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
-from msops._loops.to_jax.printing.gathers import elements
 from msops._loops.to_jax.printing.indices import IndexTuples, as_index, find_windows, stacked
-from msops._loops.to_jax.printing.kept_zeros import FOUND_BY, NOWHERE, keys_at
+from msops._loops.to_jax.printing.loads import elements
+from msops._loops.to_jax.printing.reductions import FOUND_BY, NOWHERE, keys_at
 from msops._loops.to_jax.printing.values import Array, Value
 
 _MODES = lax.GatherScatterMode

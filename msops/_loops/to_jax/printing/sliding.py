@@ -13,8 +13,7 @@ from msops._base.extremes import window_extreme
 from msops._loops.to_jax.printing.contractions import precision
 from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
-from msops._loops.to_jax.printing.kept_zeros import FOUND_BY, with_signs, zero_keys
-from msops._loops.to_jax.printing.reductions import reduce_value
+from msops._loops.to_jax.printing.reductions import FOUND_BY, reduce_value, with_signs, zero_keys
 from msops._loops.to_jax.printing.values import Array, Value, in_float32
 from msops._loops.to_jax.raising.steps import Convolve, Pool
 from msops._loops.to_jax.raising.windows import Window

@@ -1,5 +1,4 @@
 """From the distributed loop nests to the array operations that compute them; knows no JAX.
 
-Modules: cost, describe, nests, orders, patterns, pools, products, recurrences, steps, views,
-windows.
+Modules: cost, describe, nests, patterns, products, recurrences, steps, views, windows.
 """

@@ -1,27 +1,36 @@
 """The patterns that loops are matched with, in order; what matches first is what they become.
 
 A pattern of a reduction is a function of it as a plain `Reduce`. One of a loop that keeps an order
-gets the scope around it. Each returns None, or no steps, where it does not match.
+gets the scope around it. Each returns None, or no steps, where it does not match. At last the
+arrays of each step have their axes in an order that needs few transposes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import dataclasses
+from collections.abc import Callable, Mapping, Sequence
 
 from msops._loops.analysis.costs import fixed_trips
 from msops._loops.analysis.updates import kept_extreme_of, update_of
 from msops._loops.ir.algebra import integer
-from msops._loops.ir.nodes import For, If, Kernel, Local, Stmt, Store, Unary
+from msops._loops.ir.nodes import For, If, Kernel, Load, Local, Stmt, Store, Unary
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import loop_range
-from msops._loops.ir.walk import Scope, buffers_of, index_variables, with_value
+from msops._loops.ir.walk import Scope, buffers_of, index_variables, loads, with_value
 from msops._loops.passes.simplify import simplified_body
 from msops._loops.to_jax.raising.nests import Axis, Chain, Nest, axes_around, chain, is_known, nest
-from msops._loops.to_jax.raising.orders import order_axes
-from msops._loops.to_jax.raising.pools import find_pool
-from msops._loops.to_jax.raising.products import find_contraction, find_convolution
+from msops._loops.to_jax.raising.products import find_contraction, find_convolution, find_pool
 from msops._loops.to_jax.raising.recurrences import find_recurrence, without_choices
-from msops._loops.to_jax.raising.steps import Branch, Clear, Loop, Map, Reduce, Step, VectorStep
+from msops._loops.to_jax.raising.steps import (
+    Branch,
+    Clear,
+    Contract,
+    Loop,
+    Map,
+    Reduce,
+    Step,
+    VectorStep,
+)
 from msops._loops.to_jax.raising.views import find_view
 
 MOST_KEPT = 1 << 30
@@ -153,3 +162,57 @@ def _can_scatter(op: str, store: Store) -> bool:
     if is_float(dtype):
         return op in ("add", "min", "max")
     return op in (("land", "lor") if dtype == "bool" else ("add", "mul", "min", "max"))
+
+
+def order_axes(steps: tuple[Step, ...], shapes: Mapping[str, tuple[int, ...]]) -> tuple[Step, ...]:
+    """Returns steps with the axes of their arrays in order.
+
+    Args:
+      steps: the steps.
+      shapes: of the buffers of the kernel, locals too, by name.
+    """
+    return tuple(_ordered(step, shapes) for step in steps)
+
+
+def _ordered(step: Step, shapes: Mapping[str, tuple[int, ...]]) -> Step:
+    match step:
+        case Loop(body=body):
+            return dataclasses.replace(step, body=order_axes(body, shapes))
+        case Branch(then=then, otherwise=otherwise):
+            return dataclasses.replace(
+                step, then=order_axes(then, shapes), otherwise=order_axes(otherwise, shapes)
+            )
+        case Clear():
+            return step
+    nest = dataclasses.replace(step.nest, ordered_axes=_axes(step, shapes))
+    return dataclasses.replace(step, nest=nest)
+
+
+def _axes(step: VectorStep, shapes: Mapping[str, tuple[int, ...]]) -> tuple[Axis, ...]:
+    """Returns the axes of a step in order.
+
+    A map follows the memory of what it stores, anything else that of the largest thing it reads. In
+    a product of integers that is a factor: XLA is slow where their summed axes are the last. An
+    extreme that is scattered counts its iterations as they run.
+    """
+    nest = step.nest
+    if isinstance(step, Reduce) and step.keeps and not step.over:
+        return nest.axes
+    leading: Store | Load = nest.store
+    if not isinstance(step, Map):
+        is_of_factors = isinstance(step, Contract) and not is_float(nest.store.value.dtype)
+        read = [
+            load
+            for load in loads(nest.store.value)
+            if not (is_of_factors and load.buffer == nest.store.buffer)
+        ]
+        leading = max(read, key=lambda load: _axis_count(load, nest), default=leading)
+    view = find_view(leading.indices, shapes[leading.buffer], nest.axis_ranges)
+    first = view.axes if view else ()
+    axes = {axis.var: axis for axis in nest.axes}
+    rest = [axis for axis in nest.axes if axis.var not in first]
+    return (*(axes[name] for name in first), *rest)
+
+
+def _axis_count(load: Load, nest: Nest) -> int:
+    return len(index_variables(load) & set(nest.extents))

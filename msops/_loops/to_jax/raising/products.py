@@ -1,4 +1,4 @@
-"""Sums of products: contractions, and convolutions if one factor slides.
+"""Sums of products: contractions, and convolutions if one factor slides; pooling.
 
     c[i, j] = c[i, j] + (a[i, k] * b[k, j])                        contraction
     y[o, t] = y[o, t] + (x[c, (2 * t) + k] * w[o, c, k])           convolution
@@ -17,8 +17,9 @@ from functools import reduce
 
 from msops._loops.ir.nodes import Binary, Cast, Const, Expr, Select, Unary
 from msops._loops.ir.operators import is_float
+from msops._loops.ir.scalars import identity
 from msops._loops.ir.walk import variables
-from msops._loops.to_jax.raising.steps import Contract, Convolve, Product, Reduce
+from msops._loops.to_jax.raising.steps import Contract, Convolve, Pool, Product, Reduce
 from msops._loops.to_jax.raising.windows import find_windows
 
 
@@ -142,3 +143,20 @@ def _with_mask(
         others = (part for i, part in enumerate(parts) if i not in alike)
         is_everywhere &= all(isinstance(o, Const) and math.isfinite(o.value) for o in others)
     return _Masked(tuple(masked), is_everywhere)
+
+
+def find_pool(whole: Reduce) -> Pool | None:
+    """Returns a reduction as one over sliding windows; None if it is none."""
+    if whole.op not in ("add", "max", "min"):
+        return None
+    nest, value = whole.nest, whole.value
+    kept = tuple(c for c in nest.mask if variables(c).isdisjoint(whole.over))
+    for condition in nest.mask:
+        if condition not in kept:
+            unchanged = Const(identity(whole.op, value.dtype), value.dtype)
+            value = Select(condition, value, unchanged, value.dtype)
+    found = find_windows(value, set(nest.extents) - set(whole.over), whole.over)
+    if found is None or any(window.dilation < 0 for window in found[0]):
+        return None
+    box = dataclasses.replace(nest, mask=kept)
+    return Pool(box, whole.op, found[1], found[0], whole.over, whole.keeps)
