@@ -644,6 +644,10 @@ FAULTS = (
 
 RIGHT = (
     library("a table that is kept for each size", "", "HealthyCache"),
+    python(
+        *("a number without axes", "", np.multiply, LINE, np.array(0.75, np.float32)),
+        bprop=lambda x, t, out, dout: (t * dout, (x * dout).sum()),
+    ),
     python("few results", "", np.floor, np.float32([1.2, -0.8, 0.7, -1.1, 0.3, -0.4])),
     python("axes reversed", "", lambda x: x.T, CUBE, shape=lambda x: x[::-1]),
     library("an index, refused out of range", "", "HealthyGather", LINE, PLACES, shape=places),

@@ -199,7 +199,8 @@ def _call(
     poison: int,
 ) -> Run:
     # Lists: of a tuple that a generator fills, Python keeps the memory, which would be counted.
-    inputs = [array.copy() for array in flat]
+    # NumPy computes numbers, not arrays, of arrays without axes.
+    inputs = [np.array(array, order="C") for array in flat]
     outputs = [
         np.full(size_bytes(s), poison, np.uint8).view(s.dtype).reshape(s.shape) for s in structs
     ]
