@@ -47,13 +47,13 @@ from msops._loops.frontends.tvm import MODULES as TVM_MODULES
 from msops._loops.frontends.tvm import lower as lower_tvm
 from msops._loops.frontends.tvm import specialise as specialise_tvm
 from msops._loops.gradient import recording
-from msops._loops.gradient.ascend import ascend
 from msops._loops.gradient.explicit_indices import make_indices_explicit
 from msops._loops.gradient.extremes import share_extremes
 from msops._loops.gradient.gather_windows import gather_windows
 from msops._loops.gradient.operands import compute_operands_once
 from msops._loops.gradient.reverse import reverse
 from msops._loops.gradient.rules import RULES as GRADIENT_RULES
+from msops._loops.gradient.tidying import ascend
 from msops._loops.ir import scalars
 from msops._loops.ir.facts import kept
 from msops._loops.ir.formulas import evaluate
@@ -176,12 +176,11 @@ from msops._loops.to_cuda import ClearBuffer, CopyBuffer, CudaSource, Launch, cu
 from msops._loops.to_cuda.dialect import FROM_F16, PREAMBLE, TO_F16
 from msops._loops.to_cuda.grid import mark_grids
 from msops._loops.to_jax.passes.conditional_reductions import rewrite_conditional_reductions
-from msops._loops.to_jax.passes.contract import contract
 from msops._loops.to_jax.passes.count_windows import count_windows
 from msops._loops.to_jax.passes.distribute import components, distribute
 from msops._loops.to_jax.passes.drop_starts import drop_starts
 from msops._loops.to_jax.passes.expand_carried import expand_carried
-from msops._loops.to_jax.passes.expand_locals import expand_locals
+from msops._loops.to_jax.passes.expand_locals import contract, expand_locals
 from msops._loops.to_jax.printing import build
 from msops._loops.to_jax.raising.describe import describe, steps_text
 from msops._loops.to_jax.raising.patterns import raise_kernel

@@ -23,13 +23,12 @@ from msops._loops.analysis.findings import LoopFinding
 from msops._loops.analysis.kinds import Kinds, find_kinds
 from msops._loops.analysis.polyhedral.bounds import Index, check_bounds
 from msops._loops.analysis.polyhedral.flow import find_overwritten, find_unwritten
-from msops._loops.gradient.ascend import ascend
 from msops._loops.gradient.explicit_indices import make_indices_explicit
 from msops._loops.gradient.extremes import share_extremes
 from msops._loops.gradient.gather_windows import gather_windows
 from msops._loops.gradient.operands import compute_operands_once
 from msops._loops.gradient.reverse import reverse
-from msops._loops.gradient.starts import store_first_terms
+from msops._loops.gradient.tidying import ascend, store_first_terms
 from msops._loops.ir.nodes import Kernel, Local
 from msops._loops.ir.operators import size_bytes
 from msops._loops.ir.text import kernel_text
@@ -51,12 +50,11 @@ from msops._loops.to_cuda.grid import mark_grids
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions, turn_reductions
 from msops._loops.to_cuda.source import THREAD_BYTES
 from msops._loops.to_jax.passes.conditional_reductions import rewrite_conditional_reductions
-from msops._loops.to_jax.passes.contract import contract
 from msops._loops.to_jax.passes.count_windows import count_windows
 from msops._loops.to_jax.passes.distribute import distribute
 from msops._loops.to_jax.passes.drop_starts import drop_starts
 from msops._loops.to_jax.passes.expand_carried import expand_carried
-from msops._loops.to_jax.passes.expand_locals import expand_locals
+from msops._loops.to_jax.passes.expand_locals import contract, expand_locals
 from msops._loops.to_jax.raising.describe import steps_text
 from msops._loops.to_jax.raising.patterns import raise_kernel
 from msops._loops.to_jax.raising.steps import Step

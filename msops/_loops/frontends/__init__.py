@@ -3,7 +3,7 @@
 A Python function is read once, when its op is made (`read_kernel`), and translated once for each
 set of shapes, dtypes and attribute values it is called with (`LoopProgram.specialise`).
 
-Modules: far_ranges, hybrid, imported_names, program, references, reporting, source, spec, tvm.
+Modules: far_ranges, hybrid, program, references, reporting, source, spec, tvm.
 """
 
 from msops._loops.frontends.program import LoopProgram as LoopProgram

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from msops._loops.frontends.hybrid import HybridKernel, read_hybrid
-from msops._loops.frontends.imported_names import read_with_own_names
-from msops._loops.frontends.references import global_names, references
+from msops._loops.frontends.references import global_names, read_with_own_names, references
 from msops._loops.frontends.source import Source, unwrap
 from msops._loops.frontends.spec import Spec
 from msops._loops.ir.nodes import Kernel, Location

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias
 from msops._loops.frontends.hybrid.calls import Rules, is_declaration
 from msops._loops.frontends.hybrid.statement_forms import parameter_names, returned_names
 from msops._loops.frontends.hybrid.syntax import EarlyName, OwnNames
-from msops._loops.frontends.imported_names import assigned_names
+from msops._loops.frontends.references import assigned_names
 from msops._loops.frontends.reporting import Reporter
 
 Path: TypeAlias = tuple[int, ...]

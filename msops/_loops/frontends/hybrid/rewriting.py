@@ -32,8 +32,7 @@ from msops._loops.frontends.hybrid.jumps import always_jumps, without_jumps
 from msops._loops.frontends.hybrid.language import INTRINSICS
 from msops._loops.frontends.hybrid.statement_forms import no_return, parameter_names
 from msops._loops.frontends.hybrid.syntax import EarlyName, copied, load, placed, read_names, store
-from msops._loops.frontends.imported_names import assigned_names, read_with_own_names
-from msops._loops.frontends.references import as_constant
+from msops._loops.frontends.references import as_constant, assigned_names, read_with_own_names
 from msops._loops.frontends.reporting import Reporter
 from msops._loops.frontends.source import Source, unwrap
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from msops._loops.frontends.hybrid import read_hybrid
-from msops._loops.frontends.imported_names import read_with_own_names
+from msops._loops.frontends.references import read_with_own_names
 from msops._loops.frontends.source import unwrap
 from msops._loops.frontends.spec import Spec
 from msops._loops.frontends.tvm.compute import nest

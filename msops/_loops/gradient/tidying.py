@@ -1,9 +1,9 @@
-"""Stores the first term of an adjoint's sum, instead of adding it to 0.
+"""The adjoint kernel, tidied: loops count up again, and sums start at their first terms.
 
-    buffer d_a: float32[4]                        buffer d_a: float32[4]
-    parallel i in 0 .. 4 {                        parallel i in 0 .. 4 {
-      d_a[i] = d_a[i] + d_b[i]           ->         d_a[i] = d_b[i]
-    }                                             }
+    parallel i in 0 .. 4 {                             parallel i in 0 .. 4 {
+      d_a[3 - i] = d_a[3 - i] + d_b[3 - i]      ->       d_a[i] = d_b[i]
+
+Reversing a kernel turns every loop. What remains turned after `ascend` really runs backwards.
 
 An adjoint is 0 before its first term. Where nothing has been written for certain, the element need
 not be read, and an array that is filled this way need not be zero at the start: for a large one
@@ -21,9 +21,43 @@ from msops._loops.analysis.polyhedral.dependences import dependences_between
 from msops._loops.analysis.polyhedral.library import TooComplex
 from msops._loops.analysis.updates import update_of
 from msops._loops.ir.algebra import neg
-from msops._loops.ir.nodes import Expr, Kernel, Stmt, Store
+from msops._loops.ir.mirror import mirror, turned
+from msops._loops.ir.nodes import Expr, For, Kernel, Stmt, Store, Var
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import rewrite_statements, statements, with_body
+from msops._loops.ir.walk import (
+    expressions,
+    map_all,
+    own_expressions,
+    rewrite_statements,
+    statements,
+    with_body,
+)
+
+
+def ascend(kernel: Kernel) -> Kernel:
+    """Returns the kernel with loops that may run in any order counting up.
+
+    These are the loops whose bodies use the variable only counted from the end.
+    """
+
+    def change(stmt: For) -> tuple[Stmt, ...]:
+        if stmt.kind == "serial":
+            return (stmt,)
+        back, var = mirror(stmt, stmt.var), Var(stmt.var)
+        parts = [
+            part
+            for inner in statements(stmt.body)
+            for expr in own_expressions(inner)
+            for part in expressions(expr)
+            if part in (back, var)
+        ]
+        if parts.count(back) < parts.count(var):
+            return (stmt,)
+
+        body = map_all(stmt.body, lambda expr: turned(expr, back, var))
+        return (dataclasses.replace(stmt, body=body),)
+
+    return with_body(kernel, rewrite_statements(kernel.body, change, For))
 
 
 def store_first_terms(kernel: Kernel) -> Kernel:
