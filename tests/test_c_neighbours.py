@@ -100,6 +100,29 @@ def test_what_takes_long_is_computed_once(value: str) -> None:
     assert "buffer kept: float32[30, 20]" in got
 
 
+def terms(first: str, second: str) -> str:
+    """Returns what becomes of a nest that adds two terms of a long value to neighbours."""
+    text = plane("exp(w[i, j] - w[i, j])")
+    text = text.replace("] + t[]", f"] + {first}").replace("] - t[]", f"] - {second}")
+    return body_of(arranged_apart(gather_from_neighbours, parse_kernel(text)))
+
+
+def test_a_term_of_several_elements_is_kept_itself() -> None:
+    got = terms("(t[] * w[i, j])", "(t[] * w[i, j])")
+    assert got.count("[i, j] = t[] * w[i, j]") == got.count("] * w[") == 1
+    assert got.count("buffer") == 1
+
+
+@pytest.mark.parametrize("second", ["(t[] * w[i, 0])", "t[]", "(t[] + w[i, j])"])
+def test_a_value_of_different_terms_is_kept_itself(second: str) -> None:
+    assert "kept[i, j] = t[]" in terms("(t[] * w[i, j])", second)
+
+
+def test_a_term_that_reads_what_may_not_exist_is_not_kept() -> None:
+    term = "(t[] * w[min(i + 1, 29), j])"
+    assert "kept[i, j] = t[]" in terms(term, term)
+
+
 def test_terms_of_several_nests_are_one_sum() -> None:
     second = STENCIL[STENCIL.index("  reduction") : -1].replace("i", "k").replace("knt", "int")
     text = STENCIL[:-1] + second.replace("reductkon k kn", "reduction k in") + "}"
@@ -351,7 +374,8 @@ def test_sums_of_special_cases(changes: Choices) -> None:
             ),
             "places": st.tuples(PLACES, PLACES, PLACES, PLACES, ELEMENTS, PLACES),
             "left": st.sampled_from(
-                ["t[]", "u[]", "c[i, j]", "g[i, j]", "(t[] * g[i + 1, j])", "e[i, j]"]
+                ["t[]", "u[]", "c[i, j]", "g[i, j]", "(t[] * g[i + 1, j])", "(t[] * g[i, j])",
+                 "e[i, j]"]
             ),
             "beside": st.sampled_from(
                 ["t[] = u[] + t[]", "", "c[i, j] = c[i, j] + u[]", "d[0, 0] = t[]"]

@@ -10,7 +10,7 @@
 
 A term is computed at its element, so the values of variables are written out in it. A value that
 takes long to compute, and is a part of terms for several neighbours, is computed once: the nest
-keeps it in an array.
+keeps it in an array, or the term itself if that is the same for all of them.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from msops._loops.ir.walk import (
     accesses_of,
     bodies,
     declared_in,
+    exchanged,
     expressions,
     loads,
     map_bodies,
@@ -146,6 +147,7 @@ def neighbour_terms(loops: tuple[For, ...], scope: Scope, names: Names) -> Neigh
     values = _Values(loops, positions, scope, names)
     values.run(loops[-1].body)
     values.write_out()
+    values.keep_terms()
     found = [term for terms in values.terms.values() for term in terms]
     arrays = values.arrays({name for term in found for name in term.read})
     is_long = any(_effort(term.value) > _MOST_PARTS for term in found)
@@ -234,6 +236,7 @@ class _Values:
     ) -> None:
         self._loops = loops
         self._moved = moved
+        self._scope = scope
         self._names = names
         body = loops[-1].body
         self._changing = stored_in(body) | declared_in(body)
@@ -345,6 +348,54 @@ class _Values:
                     )
                     for term in self.terms[name]
                 ]
+
+    def keep_terms(self) -> None:
+        """Keeps the term of several elements that a kept value is a part of, instead of that."""
+        names = {array.name for kept in self._keeping.values() for array, _ in kept}
+        for kept in self._keeping.values():
+            for number, (array, value) in enumerate(kept):
+                whole = self._only_term_of(array.name, names)
+                if whole is None:
+                    continue
+                instead = Buffer(self._names.fresh("kept"), self._shape, whole.dtype)
+                part = Load(array.name, self._at, array.dtype)
+                kept[number] = (instead, exchanged(whole, part, value))
+                element = Load(instead.name, self._at, instead.dtype)
+                for terms in self.terms.values():
+                    terms[:] = [
+                        dataclasses.replace(term, value=exchanged(term.value, whole, element))
+                        for term in terms
+                    ]
+
+    def _only_term_of(self, array: str, kept: Set[str]) -> Expr | None:
+        """Returns the one term in which a kept value is read, also as a part of other terms.
+
+        None if there are several, or if a condition may guard what else the term reads.
+        """
+        readers = [term for terms in self.terms.values() for term in terms if array in term.read]
+        whole = min((term.value for term in readers), key=_effort, default=None)
+        if whole is None or isinstance(whole, Load) or sum(t.value == whole for t in readers) < 2:
+            return None
+        nothing = _zero(whole.dtype)
+        left = [
+            part for t in readers for part in (exchanged(t.value, whole, nothing), *t.conditions)
+        ]
+        is_alone = all(load.buffer != array for part in left for load in loads(part))
+        others = [load for load in loads(whole) if load.buffer != array]
+        are_inside = all(load.buffer not in kept and self._is_inside(load) for load in others)
+        return whole if is_alone and are_inside else None
+
+    def _is_inside(self, load: Load) -> bool:
+        """Returns whether each iteration has an element of its own at the indices of a load."""
+        position = _position(load, {*self._spans})
+        if position is None:
+            return False
+        spans = [self._spans[var] for var in position[0]]
+        shape = self._scope.buffers[load.buffer].shape
+        return all(
+            begin + away >= 0 and end + away <= size
+            for (begin, end), away, size in zip(spans, position[1], shape, strict=True)
+        )
 
     # The nest without the terms.
 
