@@ -10,12 +10,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from custom_ops import first
+from custom_ops import aicpu, aot, first, multiply, tbe
 from extension_modules import extension
 from quick_cases import in_turn
+from support_table import HANDLER
 
 import msops
-from msops import Custom, Tensor
+from msops import Custom, Tensor, ops
 from msops.nn import Cell
 
 X = jnp.array([1.0, -1.0, 4.0])
@@ -53,6 +54,11 @@ def loop(lower: str) -> Any:
     return Custom(loop_log, func_type="akg", compile_attrs={"lower": lower})
 
 
+def of_product(op: Custom) -> Callable[..., Any]:
+    """Returns a function whose NaN is the op's: infinity times 0."""
+    return lambda x: op(jnp.where(x < 0, jnp.inf, x), jnp.where(x < 0, 0, jnp.ones_like(x)))
+
+
 def make(kind: str, folder: Path) -> Callable[..., Any]:
     if kind == "a C++ function":
         source = folder / "logarithm.cc"
@@ -74,6 +80,21 @@ KINDS: dict[str, Callable[[], Any]] = {
     "a loop as operations": lambda: loop("xla"),
     "a loop as C": lambda: loop("native"),
     "a loop": lambda: Custom(loop_log, func_type="akg"),
+    "a hybrid kernel": lambda: of_product(Custom(ops.kernel(multiply), func_type="hybrid")),
+    "a TBE kernel": lambda: of_product(tbe(lambda te, x, y: te.vmul(x, y))),
+    "an AICPU kernel": lambda: of_product(aicpu("Mul")),
+    "an operator of Ascend": lambda: Custom("aclnnLog", first, first, "aot"),
+    "a handler of XLA": lambda: of_product(Custom(HANDLER, first, first, "ffi")),
+    "a copy to the host": lambda: of_product(aot("Multiply", host=True)),
+}
+
+NAMES = {
+    "an extension": "Runner 'Axpy'",
+    "a hybrid kernel": "Custom 'multiply'",
+    "a TBE kernel": "Custom 'entry'",
+    "an AICPU kernel": "Custom 'multiply.cc'",
+    "a handler of XLA": "Custom 'MultiplyHandler'",
+    "a copy to the host": "Custom 'Multiply'",
 }
 
 USES: dict[str, Callable[[Any], Any]] = {
@@ -106,7 +127,7 @@ def test_a_nan_ends_in_an_error_that_names_the_op(kind: str, use: str, tmp_path:
     op = make(kind, tmp_path)
     np.testing.assert_allclose(op(jnp.abs(X)), op(jnp.abs(X)))
     jax.clear_caches()
-    name = "Runner 'Axpy'" if kind == "an extension" else "Custom '.*[lL]og'"
+    name = NAMES.get(kind, "Custom '.*[lL]og'")
     for _ in range(2):
         with pytest.raises(FloatingPointError, match=name):
             USES[use](op)
