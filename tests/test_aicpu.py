@@ -132,6 +132,7 @@ def test_failure_without_a_line_names_code_and_kernel() -> None:
     [
         ("error", "std::runtime_error: on purpose"),
         ("number", "int"),
+        ("nothing", "aicpu::Silent: "),
         ("loop", "std::out_of_range: from a loop"),
     ],
 )
