@@ -171,6 +171,7 @@ TRANSFORMATIONS: dict[str, Callable[[Any], Any]] = {
     "grad": jax.grad,
     "jit of grad": lambda f: jax.jit(jax.grad(f)),
     "value_and_grad": jax.value_and_grad,
+    "remat": jax.checkpoint,
     "grad in scan": lambda f: (
         lambda x: jax.grad(lambda y: lax.scan(lambda c, _: (c + f(y), None), 0.0, length=1)[0])(x)
     ),
@@ -201,14 +202,24 @@ def test_each_call_happens_once(program: str, transformation: str, noting: Notin
     assert sorted(noting.calls()) == expected
 
 
+@pytest.mark.parametrize("language", ["python", "cpp"])
 @pytest.mark.parametrize("program", ["call", "used", "scan", "unused in fori_loop", "cond"])
-def test_linearize_calls_once(program: str) -> None:
-    noting = noting_in_python()
+def test_linearize_calls_once(program: str, language: str, source: Path) -> None:
+    noting = noting_in_cpp(source) if language == "cpp" else noting_in_python()
     noting.op.def_jvp(lambda primals, tangents: (noting.op(*primals), tangents[0]))
     function, expected = programs(noting.op)[program]
     _, push = jax.linearize(function, X)
     assert sorted(noting.calls()) == expected
     push(X)
+    assert noting.calls() == []
+
+
+@pytest.mark.parametrize("program", ["call", "scan", "cond", "vmap"])
+def test_the_derivative_of_remat_is_refused_by_name(program: str, noting: Noting) -> None:
+    """It would call again what its policy does not save."""
+    function, _ = programs(noting.op)[program]
+    with pytest.raises(NotImplementedError, match=r"Custom '[nN]ote' is stateful: it runs once"):
+        jax.grad(jax.checkpoint(function))(X)
     assert noting.calls() == []
 
 
