@@ -23,8 +23,10 @@ from conftest import KERNELS
 from custom_ops import CASES, Case, aicpu, aot, first, loops, multiply, multiply_bprop
 from extension_modules import extension
 from quick_cases import one_in
+from support_table import HANDLER
 
 import msops
+from msops import ops
 from msops.errors import BackendError, InferenceValueError, MsopsError
 from msops.ops import CustomRegOp, DataType
 
@@ -252,6 +254,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[MsopsError], str]] = {
         BackendError,
         "Custom 'Multiply' on GPU: float_ops.cc holds no GPU code.",
     ),
+    "a handler of one platform for two": (
+        lambda: export(
+            msops.Custom(HANDLER, first, first, "ffi"), (3,), (3,), platforms=["cpu", "cuda"]
+        ),
+        BackendError,
+        "Custom 'MultiplyHandler' on GPU: MultiplyHandler.cc holds no GPU code.",
+    ),
 }
 
 
@@ -281,9 +290,11 @@ BOTH = [
         (lambda: aot("Multiply", bprop=multiply_bprop, reg_info=BOTH), ("cpu", "cuda", "rocm")),
         (lambda: loops(multiply, "xla"), ("cuda", "cpu", "tpu")),
         (lambda: loops(multiply, "native"), ("cpu", "tpu")),
+        (lambda: loops(ops.kernel(multiply), "xla"), ("cpu", "cuda")),
         (lambda: next(case for case in CASES if case.name == "tbe").make(), ("cuda", "cpu")),
+        (lambda: msops.Custom("aclnnMul", first, first, "aot"), ("cpu", "cuda", "tpu")),
     ],
-    ids=["aot", "loops_as_operations", "loops_in_c", "tbe"],
+    ids=["aot", "loops_as_operations", "loops_in_c", "hybrid", "tbe", "aclnn"],
 )
 def test_one_export_serves_several_platforms(
     make: Callable[[], Callable[..., Any]], platforms: tuple[str, ...]
