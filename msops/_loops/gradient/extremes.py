@@ -52,7 +52,7 @@ from msops._loops.ir.walk import (
     expressions,
     index_variables,
     loads,
-    map_bodies,
+    nested,
     own_expressions,
     rewrite_loops,
     statements,
@@ -99,7 +99,7 @@ def share_extremes(kernel: Kernel) -> Kernel:
         read = {load.buffer for expr in (update.term, *last.indices) for load in loads(expr)}
         if not declared_in(rest).isdisjoint(read) or _decides(kernel, last):
             return None
-        before = (_around(nest, rest),) if rest else ()
+        before = nested(rest, nest) if rest else ()
         return (*before, *_shared(nest, last, update.term, update.op, names))
 
     changed = rewrite_loops(kernel, change)
@@ -122,13 +122,6 @@ def _nest(loop: For) -> tuple[_Nest, tuple[Stmt, ...]]:
             case _:
                 return tuple(nest), body
         nest.append(inner)
-
-
-def _around(nest: _Nest, body: tuple[Stmt, ...]) -> Stmt:
-    """Returns the loops and conditions of a nest around another body."""
-    *outer, last = nest
-    whole = map_bodies(last, lambda inner: body if inner else ())
-    return _around(tuple(outer), (whole,)) if outer else whole
 
 
 def _split(body: tuple[Stmt, ...]) -> tuple[tuple[Stmt, ...], Stmt]:
@@ -237,7 +230,7 @@ def _shared(
     def reduced(target: Buffer, first: Expr, op: BinaryOp, term: Expr) -> tuple[Stmt, ...]:
         value = Load(target.name, (), target.dtype)
         each = Store(target.name, (), binary(op, value, term))
-        return (Store(target.name, (), first), _around(nest, (each,)))
+        return (Store(target.name, (), first), *nested((each,), nest))
 
     zero = number(0, old.dtype)
     unless_nan = Select(equals(extreme), zero, number(math.nan, old.dtype), old.dtype)
@@ -247,6 +240,6 @@ def _shared(
         *reduced(ties, count(old), "add", count(element)),
         Store(part.name, (), binary("div", number(1, old.dtype), number_of_ties)),
         with_parts(store, value=share(old, unless_nan)),
-        _around(nest, (with_parts(store, value=binary("add", old, share(element, zero))),)),
+        *nested((with_parts(store, value=binary("add", old, share(element, zero))),), nest),
     )
     return within_locals((part, ties, best), stmts)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar, get_args, overload
 
@@ -641,6 +641,14 @@ def substitute(expr: Expr, values: Mapping[str, Expr]) -> Expr:
 def with_value(body: tuple[Stmt, ...], var: str, value: Expr) -> tuple[Stmt, ...]:
     """Returns the body of a loop for one value of its variable."""
     return map_all(body, lambda expr: substitute(expr, {var: value}))
+
+
+def nested(body: tuple[Stmt, ...], parts: Sequence[For | If]) -> tuple[Stmt, ...]:
+    """Returns statements inside loops and conditions, given outermost first."""
+    for part in reversed(parts):
+        is_loop = isinstance(part, For)
+        body = (with_parts(part, body=body) if is_loop else with_parts(part, then=body),)
+    return body
 
 
 def within_locals(buffers: Iterable[Buffer], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

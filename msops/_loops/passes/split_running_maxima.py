@@ -57,6 +57,7 @@ from msops._loops.ir.walk import (
     has_bounds_of_data,
     loads,
     loads_in,
+    nested,
     own_expressions,
     replaced,
     rewrite,
@@ -157,7 +158,7 @@ def _split(loop: For, step: _Step, sums: _Sums, names: Names, most: int) -> tupl
     whole: tuple[Stmt, ...] = (
         Store(first.buffer, (), top, location=loop.location),
         step.run((*before, maximum), loop),
-        *(_scaled(store, path, factor) for store, path in sums.found),
+        *(each for store, path in sums.found for each in _scaled(store, path, factor)),
         step.run(again, loop),
     )
     kept_values = Buffer(kept.buffer, (most,), dtype)
@@ -168,13 +169,10 @@ def _split(loop: For, step: _Step, sums: _Sums, names: Names, most: int) -> tupl
     return (*with_value(loop.body, loop.var, loop.begin), *whole)
 
 
-def _scaled(store: Store, path: tuple[For, ...], factor: Expr) -> Stmt:
+def _scaled(store: Store, path: tuple[For, ...], factor: Expr) -> tuple[Stmt, ...]:
     """Returns the loops that multiply what a store updates by a factor."""
-    old = element_of(store)
-    stmt: Stmt = dataclasses.replace(store, value=binary("mul", old, factor))
-    for part in reversed(path):
-        stmt = with_parts(part, body=(stmt,))
-    return stmt
+    scaled = binary("mul", element_of(store), factor)
+    return nested((with_parts(store, value=scaled),), path)
 
 
 def _step(loop: For) -> _Step | None:

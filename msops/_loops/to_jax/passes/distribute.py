@@ -27,8 +27,8 @@ from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import INDEX_DTYPE, Buffer, Expr, For, If, Kernel, Load, Stmt, Store, Var
 from msops._loops.ir.ranges import Ranges
-from msops._loops.ir.walk import loads, ranges_of, variables
-from msops._loops.to_jax.passes.sites import Edge, Site, edges_of, read_first, sites_of, wrapped
+from msops._loops.ir.walk import loads, nested, ranges_of, variables
+from msops._loops.to_jax.passes.sites import Edge, Site, edges_of, read_first, sites_of
 from msops._loops.to_jax.raising.nests import LONGEST_HULL
 
 
@@ -122,7 +122,7 @@ class _Distribution:
         postponed = (*postponed, *(guard for guard in guards if guard not in outside))
         if not _uses(loop.begin, free) and not _uses(loop.end, free):
             body = self.nests(inner, rest, postponed)
-            return wrapped(body, (*outside, _serial(loop)))
+            return nested(body, (*outside, _serial(loop)))
         low, high = self.ranges[loop.var]
         hull = dataclasses.replace(loop, begin=integer(low), end=integer(high + 1))
         around: tuple[For | If, ...] = (_serial(hull),)
@@ -137,9 +137,9 @@ class _Distribution:
             # The postponed loops stay outside, where they may run in order as well.
             body = self.nests(inner, rest, ())
             kept = (_serial(part) if isinstance(part, For) else part for part in postponed)
-            return wrapped(body, (*outside, *kept, _serial(loop)))
+            return nested(body, (*outside, *kept, _serial(loop)))
         body = self.nests(inner, rest, (*postponed, *_bounds(loop)))
-        return wrapped((*ahead, *wrapped(body, around)), outside)
+        return nested((*ahead, *nested(body, around)), outside)
 
     def longest(self, loop: For, around: Sequence[For | If]) -> tuple[Expr, tuple[Stmt, ...]]:
         """Returns the last of a loop's ends, and the statements that find it.
@@ -157,7 +157,7 @@ class _Distribution:
             dataclasses.replace(part, kind="reduction") if isinstance(part, For) else part
             for part in around
         ]
-        return last, (start, *wrapped((store,), rows))
+        return last, (start, *nested((store,), rows))
 
 
 def _keeping_extremes(group: Sequence[Site], edges: Iterable[Edge]) -> frozenset[Edge]:
@@ -180,7 +180,7 @@ def _vector_nest(site: Site, edges: Iterable[Edge]) -> tuple[Stmt, ...]:
         else part
         for part in site.path
     )
-    return wrapped((site.store,), parts)
+    return nested((site.store,), parts)
 
 
 def _serial(loop: For) -> For:

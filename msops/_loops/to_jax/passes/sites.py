@@ -11,7 +11,7 @@ from typing import Literal
 from msops._loops.analysis.polyhedral.dependences import Dependence
 from msops._loops.ir.algebra import binary, integer
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Stmt, Store, Var
+from msops._loops.ir.nodes import Buffer, Expr, For, If, Kernel, Load, Store, Var
 from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import loads, own_expressions, statements, visit
 from msops._loops.to_jax.passes.expand_locals import ELEMENT_LIMIT
@@ -79,16 +79,6 @@ def edges_of(found: Iterable[Dependence], kernel: Kernel, sites: Sequence[Site])
         for target in stores[dependence.target.order]
         if dependence.carrier is not None or source != target
     )
-
-
-def wrapped(body: tuple[Stmt, ...], parts: Sequence[For | If]) -> tuple[Stmt, ...]:
-    """Returns statements inside loops and conditions, given outermost first."""
-    for part in reversed(parts):
-        if isinstance(part, For):
-            body = (dataclasses.replace(part, body=body),)
-        else:
-            body = (dataclasses.replace(part, then=body),)
-    return body
 
 
 def read_first(
