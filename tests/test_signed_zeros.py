@@ -23,6 +23,7 @@ from msops.lang import (
     max,
     min,
     output_tensor,
+    power,
     round,
     sign,
     tanh,
@@ -83,7 +84,7 @@ def test_floats_that_were_integers_are_no_minus_zero(kernel: Any, dtype: str) ->
 
 
 def of_pairs(a, b):
-    y = output_tensor((6, a.shape[0]), a.dtype)
+    y = output_tensor((9, a.shape[0]), a.dtype)
     for i in range(a.shape[0]):
         y[0, i] = a[i] % b[i]
         y[1, i] = a[i] // b[i]
@@ -91,6 +92,9 @@ def of_pairs(a, b):
         y[3, i] = a[i] - b[i]
         y[4, i] = a[i] * b[i]
         y[5, i] = a[i] / b[i]
+        y[6, i] = power(a[i], b[i])
+        y[7, i] = power(a[i], 0.5)
+        y[8, i] = a[i] ** (b[i] * 2.0)
     return y
 
 

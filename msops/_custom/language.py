@@ -190,7 +190,9 @@ def power(a: Any, b: Any) -> Any:
     """Returns a power; of integers to a negative one, the quotient rounded towards zero."""
     if np.result_type(a, b).kind in "iu" and b < 0:  # numpy raises for it
         return a ** (b % 2) if a in (1, -1) else a * 0
-    return np.power(a, b)
+    # Not `np.power`, which takes the root for an exponent of 1/2: a NaN of -inf, and -0 of -0.
+    number = np.result_type(a, b).type
+    return number(a) ** number(b)
 
 
 def _meaning(name: str) -> Callable[..., Any]:
