@@ -55,11 +55,8 @@ def tabulated(**parts: str) -> str:
     return body_of(arranged_apart(tabulate_values, nest(**parts)))
 
 
-def test_values_of_columns_and_windows_come_from_tables_before_the_rows() -> None:
-    near = "((part[] * 0.5:float64) - 2.0:float64) * ((part[] * part[]) + 1.0:float64)"
-    middle = "((part[] - 4.0:float64) * part[]) * (part[] - p[0])"
-    far = f"((part[] <= 2.0:float64) ? ({middle}) : 0.25:float64)"
-    text = tabulated().replace(near, "near").replace(far, "far")
+def test_values_of_columns_come_from_tables_before_the_rows() -> None:
+    text = tabulated(window="0 .. 0")
     assert text == textwrap.dedent("""\
         buffer y: float64[12, 20]
         buffer z: float64[23]
@@ -67,28 +64,11 @@ def test_values_of_columns_and_windows_come_from_tables_before_the_rows() -> Non
           parallel j_1 in 0 .. 20 {
             table[j_1] = cos(float64(j_1) * 0.1:float64)
           }
-          local table_1: float64[4, 20] {
-            parallel q_1 in 0 .. 4 {
-              parallel j_2 in 0 .. 20 {
-                local part: float64[] {
-                  part[] = (float64(j_2) * 0.3:float64) - (float64(q_1 - 2) * p[1])
-                  table_1[q_1, j_2] = (part[] < 1.0:float64) ? (near) : far
-                }
-              }
-            }
-            parallel i in 0 .. 12 {
-              parallel j in 0 .. 20 {
-                local c: float64[] {
-                  local w: float64[] {
-                    c[] = table[j]
-                    serial q in -2 .. 2 {
-                      w[] = 0.25:float64
-                      w[] = table_1[q + 2, j]
-                      y[i, j] = y[i, j] + (w[] * x[i, j])
-                    }
-                    y[i, j] = y[i, j] + (c[] * x[i, j])
-                  }
-                }
+          parallel i in 0 .. 12 {
+            parallel j in 0 .. 20 {
+              local c: float64[] {
+                c[] = table[j]
+                y[i, j] = y[i, j] + (c[] * x[i, j])
               }
             }
           }
@@ -104,8 +84,6 @@ def test_values_of_columns_and_windows_come_from_tables_before_the_rows() -> Non
         ({"value": "x[i, j] * cos(p[j + 3])"}, "table[j_1] = cos(p[j_1 + 3])"),
         ({"value": "cos(x[i, 0])"}, "table[] = cos(x[i, 0])"),
         ({"value": "cos(x[3, j])"}, "table[j_1] = cos(x[3, j_1])"),
-        ({"value": "p[(j * j) % 23]"}, "table[j_1] = p[(j_1 * j_1) % 23]"),
-        ({"value": "p[(i * j) % 23]"}, None),
     ],
     ids=[
         "of nothing",
@@ -114,8 +92,6 @@ def test_values_of_columns_and_windows_come_from_tables_before_the_rows() -> Non
         "a part",
         "of rows",
         "of one row",
-        "an element",
-        "an element of all loops",
     ],
 )
 def test_a_table_has_a_dimension_for_each_loop_inside_that_it_depends_on(
@@ -151,29 +127,7 @@ def test_what_gets_no_table(parts: dict[str, str]) -> None:
     assert "table" not in tabulated(**{"value": "cos(float64(j))", **parts}, window="0 .. 0")
 
 
-@pytest.mark.parametrize(
-    ("condition", "value", "is_from_table"),
-    [
-        ("j < 9", "cos(float64(j))", True),
-        ("(i + j) < 14", "cos(p[j])", True),
-        ("int32(t[]) < 2", "cos(float64(j))", True),
-        ("int32(t[] + p[0]) < 2", "cos(float64(j))", False),
-        ("p[j] < 9.0:float64", "cos(float64(j))", False),
-        ("x[i, j] < 9.0:float64", "cos(float64(j))", False),
-        ("(i + j) < 3", "cos(p[j * 2])", False),
-    ],
-    ids=["border", "triangle", "position", "data", "columns", "all data", "out of range elsewhere"],
-)
-def test_values_under_conditions_on_positions_get_tables(
-    condition: str, value: str, is_from_table: bool
-) -> None:
-    between = f"t[] = floor(cos(float64(j) * 0.4:float64)) if ({condition}) {{ y[i, j] = {value} }}"
-    text = tabulated(value="0.0:float64", between=between, window="0 .. 0")
-    assert ("y[i, j] = table" in text) == is_from_table
-    assert ("y[i, j] = cos(" in text) != is_from_table
-
-
-def test_large_tables_are_those_of_functions_and_elements() -> None:
+def test_large_tables_are_those_of_functions() -> None:
     def text(value: str) -> str:
         kernel = f"""kernel k(x: float32[4, {20_000}]) -> (y) {{
           buffer y: float32[4, 20000]
@@ -183,62 +137,9 @@ def test_large_tables_are_those_of_functions_and_elements() -> None:
         }}"""
         return body_of(arranged_apart(tabulate_values, mark_loops(parse_kernel(kernel))))
 
-    for value in ("exp(float32(j))", "x[0, (j * j) % 20000]"):
-        assert "local table: float32[20000]" in text(value)
+    assert "local table: float32[20000]" in text("exp(float32(j))")
     ratio = "((float32(j) / 3.0:float32) + 1.0:float32) / (float32(j) + 2.0:float32)"
     assert "table" not in text(ratio)
-
-
-def windows(span: str, value: str = "cos(float64(k) - p[j])") -> Kernel:
-    return mark_loops(
-        parse_kernel(f"""kernel k(x: float64[30, 20], p: float64[23]) -> (y) {{
-          buffer y: float64[30, 20]
-          serial i in 0 .. 30 {{
-            serial j in 0 .. 20 {{
-              serial k in {span} {{ y[i, j] = y[i, j] + (x[i, k] * {value}) }}
-            }}
-          }}
-        }}""")
-    )
-
-
-@pytest.mark.parametrize(
-    ("span", "table"),
-    [
-        ("max(j - 2, 0) .. min(j + 3, 20)", "[20, 5]"),
-        ("max(int32(p[j]) - 2, 0) .. min(int32(p[j]) + 4, 20)", "[20, 6]"),
-        ("max(int32(p[2]) - 1, 0) .. min(int32(p[2]) + 1, 20)", "[20, 2]"),
-        ("max(j - 2, 0) .. min(20, (j - 2) + 4)", "[20, 4]"),
-        ("((j // 4) * 4) .. (((j // 4) * 4) + 4)", "[20, 4]"),
-        ("max(0 - int32(p[j]), 0) .. min(20, 3 - int32(p[j]))", "[20, 3]"),
-        ("max(int32(p[j]) * 1073741824, 0) .. min((int32(p[j]) * 1073741824) + 3, 20)", "[20, 3]"),
-    ],
-    ids=["a band", "data", "one position", "a shift", "blocks", "backwards", "numbers that wrap"],
-)
-def test_a_window_has_a_dimension_of_its_length(span: str, table: str) -> None:
-    kernel = windows(span)
-    after = arranged_apart(tabulate_values, kernel)
-    assert f"float64{table}" in body_of(after)
-    for seed in range(5):
-        rng = np.random.default_rng(seed)
-        x, p = rng.integers(-3, 4, (30, 20)) * 1.0, rng.integers(-25, 26, 23) * 1.0
-        got = interpret(after, [x, p], check_bounds=True)
-        np.testing.assert_array_equal(got, interpret(kernel, [x, p], check_bounds=True))
-
-
-@pytest.mark.parametrize(
-    ("span", "value"),
-    [
-        ("0 .. min(int32(p[j]), 20)", "cos(float64(k) - p[j])"),
-        ("max(int32(p[i % 3]) - 1, 0) .. min(int32(p[i % 3]) + 1, 20)", "cos(float64(k))"),
-        ("max(int32(p[j]), 0) .. min(int64(int32(p[j])) + 4:int64, 20:int64)", "cos(float64(k))"),
-    ],
-    ids=["no bound", "moved by rows", "of two sizes"],
-)  # fmt: skip
-def test_what_gets_no_table_of_a_window(span: str, value: str) -> None:
-    text = body_of(arranged_apart(tabulate_values, windows(span, value)))
-    assert "float64[20, 2]" not in text
-    assert "float64[20, 4]" not in text
 
 
 def test_a_value_that_a_serial_loop_does_not_change_is_computed_before_it() -> None:
@@ -253,95 +154,6 @@ def test_a_value_that_a_serial_loop_does_not_change_is_computed_before_it() -> N
     text = body_of(arranged_apart(tabulate_values, kernel))
     assert text.index("table[j_1] = log(1.0:float64 + exp(w[j_1]))") < text.index("serial t")
     assert "b[j] = (b[j] * table[j]) + a[j]" in text
-
-
-# Rows of x, each with all columns of weights.
-WEIGHTS = """kernel k(
-    x: float32[{rows}, {terms}], w: {dtype}[110, 40], s: float32[110, 40], n: int32[110]
-) -> (y, z) {{
-  buffer y: float32[{rows}, 110]
-  buffer z: float32[110]
-  parallel i in 0 .. {rows} {{
-    parallel j in {columns} {{
-      local sum: float32[] {{ local b: int32[] {{
-        sum[] = z[j]
-        reduction k in 0 .. 40 {{
-          b[] = int32(w[j, k])
-          sum[] = sum[] + ({value} * x[i, {at}])
-          {more}
-        }}
-        y[i, j] = sum[]
-      }} }}
-    }}
-  }}
-}}"""
-WEIGHT_PARTS = {
-    "rows": "8", "terms": "80", "dtype": "uint8", "columns": "0 .. 110", "at": "k * 2", "more": "",
-    "value": "(float32(b[] & 15) - s[j, k])",
-}  # fmt: skip
-
-
-def weights(**parts: str) -> Kernel:
-    return parse_kernel(WEIGHTS.format(**{**WEIGHT_PARTS, **parts}))
-
-
-def test_narrow_weights_of_a_column_are_unpacked_once_for_all_rows() -> None:
-    text = body_of(arranged_apart(tabulate_values, weights()))
-    assert textwrap.dedent(text.split("buffer z: float32[110]\n")[1]) == textwrap.dedent("""\
-        parallel j in 0 .. 110 {
-          local table: float32[40] {
-            parallel k_1 in 0 .. 40 {
-              table[k_1] = float32(int32(w[j, k_1]) & 15) - s[j, k_1]
-            }
-            parallel i in 0 .. 8 {
-              local sum: float32[] {
-                sum[] = z[j]
-                reduction k in 0 .. 40 {
-                  sum[] = sum[] + (table[k] * x[i, k * 2])
-                }
-                y[i, j] = sum[]
-              }
-            }
-          }
-        }""")
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"rows": "3"},
-        {"terms": "40000"},
-        {"columns": "0 .. (110 - i)", "value": "float32(w[min(j, 109), k])"},
-        {"value": "float32(b[] + i)"},
-        {"value": "s[j, k]"},
-        {"dtype": "int32"},
-    ],
-    ids=["few rows", "long rows", "fewer columns", "of the row", "floats", "wide integers"],
-)
-def test_rows_that_stay_outside(parts: dict[str, str]) -> None:
-    text = body_of(arranged_apart(tabulate_values, weights(**parts)))
-    assert text.index("parallel i in") < text.index("parallel j in")
-
-
-@settings(max_examples=examples(40), deadline=None)
-@given(
-    rows=st.sampled_from(["3", "4", "8"]),
-    dtype=st.sampled_from(["int8", "uint8", "int16", "bool", "int32"]),
-    columns=st.sampled_from(
-        ["0 .. 110", "2 .. 109", "5 .. 5", "0 .. (110 - i)", "0 .. (n[0] % 110)"]
-    ),
-    value=st.sampled_from(
-        ["(float32(b[] & 15) - s[j, k])", "float32(w[j, k])", "float32(w[j, (k + i) % 40])",
-         "float32(w[n[j] % 110, k])", "(float32(b[] >> 4) * exp(s[j, 3]))"]
-    ),
-    at=st.sampled_from(["k * 2", "k", "n[j] % 80"]),
-    more=st.sampled_from(
-        ["", "sum[] = sum[] + (float32(b[] >> 4) * x[i, (k * 2) + 1])",
-         "if (x[i, k] < 0.0:float32) { sum[] = sum[] - float32(w[j, k]) }"]
-    ),
-)  # fmt: skip
-def test_rows_inside_mean_the_same(**parts: str) -> None:
-    arranged_apart(tabulate_values, weights(**parts))
 
 
 # Iterations may meet in an element of y: the loop runs without vectors.
