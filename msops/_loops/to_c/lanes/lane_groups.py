@@ -29,7 +29,7 @@ A loop that does nothing more once its condition is false is left when it is fal
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from msops._loops.analysis.conditions import ends_early
@@ -58,8 +58,6 @@ from msops._loops.ir.walk import (
     expressions,
     map_accesses,
     map_bodies,
-    rewrite_all,
-    rewrite_statements,
     statements,
     with_parts,
     with_value,
@@ -163,8 +161,7 @@ class _Group:
                 placed.append(with_parts(stmt, body=self.placed(stmt.body, wide)))
             elif isinstance(stmt, Local):
                 shape = (*stmt.buffer.shape, self.size)
-                dtype = INDEX_DTYPE if stmt.buffer.dtype == "bool" else stmt.buffer.dtype
-                buffer = dataclasses.replace(stmt.buffer, shape=shape, dtype=dtype)
+                buffer = dataclasses.replace(stmt.buffer, shape=shape)
                 inner = self.placed(stmt.body, {**wide, buffer.name: buffer})
                 placed.append(with_parts(stmt, buffer=buffer, body=inner))
             else:
@@ -216,7 +213,6 @@ class _Group:
             return dataclasses.replace(access, indices=(*access.indices, Var(lane)))
 
         body = with_value(body, self.loop.var, index("add", self.first, Var(lane)))
-        body = _with_numbers(body, wide)
         return For(
             lane, integer(0), integer(self.size), map_accesses(body, element), kind,
             location=self.loop.location,
@@ -285,31 +281,3 @@ def _alike(body: tuple[Stmt, ...], loop: For, rows: Set[int]) -> set[str]:
         if not differing:
             return found
         found -= differing
-
-
-def _with_numbers(body: tuple[Stmt, ...], names: Collection[str]) -> tuple[Stmt, ...]:
-    """Returns a body in which some variables hold 1 and 0 instead of true and false.
-
-    Compilers find no vectors where the elements of some arrays have eight times as many bytes.
-    """
-
-    def read(part: Expr) -> Expr:
-        match part:
-            case Load(buffer=name, dtype="bool") if name in names:
-                return binary("ne", dataclasses.replace(part, dtype=INDEX_DTYPE), integer(0))
-        return part
-
-    def write(store: Store) -> tuple[Stmt, ...]:
-        if store.buffer not in names or store.value.dtype != "bool":
-            return (store,)
-        return (dataclasses.replace(store, value=number(store.value)),)
-
-    def number(value: Expr) -> Expr:
-        match value:
-            case Select(condition=condition, then=then, otherwise=otherwise):
-                return Select(condition, number(then), number(otherwise), INDEX_DTYPE)
-            case Load(buffer=name) if name in names:
-                return dataclasses.replace(value, dtype=INDEX_DTYPE)
-        return Select(value, integer(1), integer(0), INDEX_DTYPE)
-
-    return rewrite_all(rewrite_statements(body, write, Store), read)

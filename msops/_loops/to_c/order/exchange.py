@@ -15,7 +15,7 @@ inside: that is the form of a product of matrices.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial, reduce
 
 from msops._loops.ir.algebra import integer
@@ -38,9 +38,7 @@ from msops._loops.to_c.facts.blocks import can_swap, index, is_alike
 from msops._loops.to_c.facts.strides import coefficient, is_of_its_own, stride
 
 
-def sunk(
-    loop: For, names: Names, triangles: Ranges | None = None, stays: Collection[Stmt] = ()
-) -> tuple[Stmt, ...]:
+def sunk(loop: For, names: Names, triangles: Ranges | None = None) -> tuple[Stmt, ...]:
     """Returns a parallel loop or reduction as innermost loops, one for each statement in it.
 
     Args:
@@ -48,21 +46,19 @@ def sunk(
       names: the names of the kernel.
       triangles: the ranges around the loop, if it may move past a loop that goes over a triangle
         with it.
-      stays: statements of its body that it stays around.
     """
     unused = [loop.var]
 
     def around(stmt: Stmt, loop: For) -> Stmt:
-        if stmt not in stays:
-            if isinstance(stmt, For) and (pair := exchanged(loop, stmt, triangles)) is not None:
-                outer, inner = pair
-                outer = with_parts(outer, body=tuple(around(part, inner) for part in stmt.body))
-                if loop.kind == "reduction" and outer.kind == "parallel":
-                    # Its iterations may meet in those of the reduction.
-                    outer = of_its_kind(with_parts(outer, kind="reduction"))
-                return outer
-            if isinstance(stmt, If) and is_alike(stmt.condition, loop):
-                return map_bodies(stmt, lambda body: tuple(around(part, loop) for part in body))
+        if isinstance(stmt, For) and (pair := exchanged(loop, stmt, triangles)) is not None:
+            outer, inner = pair
+            outer = with_parts(outer, body=tuple(around(part, inner) for part in stmt.body))
+            if loop.kind == "reduction" and outer.kind == "parallel":
+                # Its iterations may meet in those of the reduction.
+                outer = of_its_kind(with_parts(outer, kind="reduction"))
+            return outer
+        if isinstance(stmt, If) and is_alike(stmt.condition, loop):
+            return map_bodies(stmt, lambda body: tuple(around(part, loop) for part in body))
         var = unused.pop() if unused else names.fresh(loop.var)
         body = (stmt,) if var == loop.var else with_value((stmt,), loop.var, Var(var))
         return of_its_kind(dataclasses.replace(loop, var=var, body=body))

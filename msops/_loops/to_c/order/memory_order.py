@@ -37,9 +37,9 @@ from collections.abc import Iterator, Mapping
 from msops._loops.analysis.costs import FIRST_CACHE_BYTES, fixed_trips, mean_trips
 from msops._loops.analysis.polyhedral.side_by_side import never_meet
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import INDEX_DTYPE, Buffer, For, Kernel, Local, Stmt, Store, Var
+from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Store
 from msops._loops.ir.operators import size_bytes
-from msops._loops.ir.ranges import Ranges, dtype_range
+from msops._loops.ir.ranges import Ranges
 from msops._loops.ir.walk import (
     Scope,
     accesses_in,
@@ -51,7 +51,6 @@ from msops._loops.ir.walk import (
     statements,
     with_parts,
 )
-from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c import cost
 from msops._loops.to_c.facts.blocks import can_swap, in_blocks
 from msops._loops.to_c.facts.strides import stride
@@ -144,19 +143,9 @@ class _Order:
         loop = rewrite_inner_loops(loop, scope, self.inside)
         if loop.kind == "serial" or not self._is_better_inside(loop, scope):
             return (loop,)
-        trips = mean_trips(loop, scope.ranges)
-        if trips < _FEWEST_INSIDE:
+        if mean_trips(loop, scope.ranges) < _FEWEST_INSIDE:
             return (loop,)
-        if scope.is_parallel or trips < 2 * _WIDEST_BLOCK:
-            return sunk(loop, self._names, scope.ranges)
-
-        def block_inside(block: For, number: Var) -> tuple[Stmt, ...]:
-            _, most = difference(loop.end, loop.begin, scope.ranges) or dtype_range(INDEX_DTYPE)
-            blocks = (0, most // _WIDEST_BLOCK)
-            return sunk(block, self._names, {**scope.ranges, number.name: blocks})
-
-        # Threads can take the blocks of a parallel loop.
-        return (in_blocks(loop, _WIDEST_BLOCK, self._names, block_inside),)
+        return sunk(loop, self._names, scope.ranges)
 
     def _is_better_inside(self, loop: For, scope: Scope) -> bool:
         """Returns whether a loop is better inside; sums of vectors are, unless they go in tiles."""

@@ -35,20 +35,11 @@ from msops._loops.analysis.costs import CACHE_BYTES, FIRST_CACHE_BYTES, fixed_tr
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import Buffer, For, Kernel, Local, Stmt, Store, Var
 from msops._loops.ir.operators import size_bytes
-from msops._loops.ir.ranges import Ranges
-from msops._loops.ir.walk import (
-    Scope,
-    accesses_in,
-    bodies,
-    buffers_of,
-    is_innermost,
-    rewrite_loops,
-    with_parts,
-)
+from msops._loops.ir.walk import Scope, accesses_in, bodies, buffers_of, rewrite_loops, with_parts
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.facts.blocks import can_swap, in_blocks, in_even_blocks, index, with_index
+from msops._loops.to_c.facts.blocks import can_swap, in_even_blocks, index, with_index
 from msops._loops.to_c.facts.bodies import without_locals
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.order.exchange import sunk
@@ -105,25 +96,12 @@ class Widening:
         flat = with_parts(loop, body=inner)
         buffers = {**self._buffers, **arrays}
 
-        def widened(block: For, size: int, ranges: Ranges | None = None) -> tuple[Stmt, ...]:
-            whole = in_arrays(block, arrays)
-            stays = [
-                stmt for stmt in whole.body if ranges is not None and not moves(whole, stmt, ranges)
-            ]
-            body = sunk(whole, self._names, ranges, stays)
+        def widened(block: For, size: int) -> tuple[Stmt, ...]:
+            body = sunk(in_arrays(block, arrays), self._names)
             for v in variables:
                 array = dataclasses.replace(v, shape=(*v.shape, size))
                 body = (Local(array, body, location=loop.location),)
             return body
-
-        def moves(whole: For, stmt: Stmt, ranges: Ranges) -> bool:
-            """Returns whether a loop over positions is better inside of the loop in it."""
-            if not isinstance(stmt, For) or not is_innermost(stmt) or can_swap(whole, stmt):
-                return False
-            if mean_trips(stmt, inside.ranges) < _FEWEST_TERMS:
-                return False
-            around = with_parts(whole, body=(stmt,))
-            return is_better_inside(around, buffers, ranges, may_sum=True)
 
         is_long = size >= _FEWEST_POSITIONS and mean_trips(loop, scope.ranges) >= _FEWEST_POSITIONS
         is_crossed = is_long and any(
@@ -133,22 +111,16 @@ class Widening:
             for stmt in inner
         )
         whole = in_arrays(flat, arrays)
-        may_turn = False
         if not (is_crossed and is_better_inside(whole, buffers, may_sum=True)) and not (
             size == trips
             and is_row_of_product(self._kernel, widened(flat, size), scope, FEWEST_WAITING)
         ):
-            # A row of an array for each position may be left to row_blocks.py.
-            are_sums = is_long and not any(v.shape for v in variables)
-            may_turn = are_sums and any(moves(whole, stmt, scope.ranges) for stmt in whole.body)
-            if not may_turn:
-                return None
-        limits = (_FEWEST_POSITIONS, size)
+            return None
 
-        def block(part: For, length: int, around: Scope) -> tuple[Stmt, ...]:
-            return widened(part, length, around.ranges if may_turn else None)
+        def block(part: For, length: int, _: Scope) -> tuple[Stmt, ...]:
+            return widened(part, length)
 
-        return in_even_blocks(flat, scope, limits, self._names, block)
+        return in_even_blocks(flat, scope, (_FEWEST_POSITIONS, size), self._names, block)
 
     def _stored_together(self, rows: For, own: Sequence[Buffer]) -> tuple[Stmt, ...] | None:
         """Returns rows whose sums are stored when all are complete; None if that gains nothing.
@@ -188,7 +160,7 @@ class Widening:
         trips = fixed_trips(rows)
         if trips is not None and trips * sum(map(size_bytes, own)) <= _MOST_BYTES:
             return together(rows, trips)
-        return (in_blocks(rows, _ROWS, self._names, lambda block, _: together(block, _ROWS)),)
+        return ()
 
 
 def _positions(trips: int, variables: Sequence[Buffer], *, is_shared: bool) -> int:
