@@ -20,7 +20,6 @@ from loop_ir import (
     run_passes,
 )
 from loop_native import build_together, call, printed
-from quick_cases import one_in
 from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of, exact_inputs
 
@@ -138,24 +137,6 @@ ROUND = {
 }  # fmt: skip
 
 
-def test_a_variable_that_holds_the_same_in_all_rows_is_one_variable() -> None:
-    text = in_lanes(parse_kernel(ROUNDS.format(**ROUND)))
-    assert (
-        text
-        == """\
-serial k in 0 .. 20 {
-  at[] = k % 4
-  if ((k % 3) == 1) {
-    at[] = 2
-  }
-  next[] = 3 - at[]
-  parallel lane_1 in 0 .. 32 {
-    s[at[], lane_1] = ((48271 * (s[at[], lane_1] % 44488)) - (3399 * (s[next[], lane_1] // 44488))) + k
-  }
-}"""  # noqa: E501
-    )
-
-
 @pytest.mark.parametrize(
     "parts",
     [
@@ -173,20 +154,6 @@ def test_a_variable_that_rows_disagree_on_has_an_element_for_each(parts: dict[st
     assert "next[lane_" in text
 
 
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"step": "s[at[]] = s[at[]] + 1 at[] = 3 - at[]"},
-        {"next": "(a[i, 0] + at[]) % 4"},
-        {"first": "s[3] = 5", "step": "s[a[i, 0] % 4] = k"},
-    ],
-    ids=["it changes between", "another one differs", "an array at an index of the row"],
-)
-def test_what_rows_share_stays_in_order(parts: dict[str, str]) -> None:
-    text = in_lanes(parse_kernel(ROUNDS.format(**{**ROUND, **parts})))
-    assert "at[lane_" not in text
-
-
 def test_rows_that_all_have_stopped_take_no_more_steps() -> None:
     step = """if (!(stopped[])) {
       if (abs(z[]) < 1.0:float64) { stopped[] = true } else { z[] = z[] / 2.0:float64 }
@@ -196,9 +163,9 @@ def test_rows_that_all_have_stopped_take_no_more_steps() -> None:
 serial k in 0 .. 9 {
   if (left[] > 0) {
     parallel lane_1 in 0 .. 32 {
-      if (stopped[lane_1] == 0) {
+      if (!(stopped[lane_1])) {
         if (abs(z[lane_1]) < 1.0:float64) {
-          stopped[lane_1] = 1
+          stopped[lane_1] = true
         } else {
           z[lane_1] = z[lane_1] / 2.0:float64
         }
@@ -206,17 +173,11 @@ serial k in 0 .. 9 {
     }
     left[] = 0
     reduction lane_2 in 0 .. 32 {
-      left[] = left[] + ((stopped[lane_2] == 0) ? 1 : 0)
+      left[] = left[] + (!(stopped[lane_2]) ? 1 : 0)
     }
   }
 }"""
     assert in_lanes(kernel) == expected
-    own = "local m: bool[] { m[] = z[] < c[k] stopped[] = (s[] > k) ? m[] : stopped[] }"
-    line = "stopped[lane_1] = (s[lane_1] > k) ? (m[] ? 1 : 0) : stopped[lane_1]"
-    assert line in in_lanes(rows(f"{own} {GENERATOR}"))
-    # A compiler finds no vectors where flags have one byte and numbers eight.
-    text = kernel_text(run_passes(rows(step, trips=40), PASSES_TO_C))
-    assert "local stopped: int32[32] {" in text
 
 
 def test_lanes_that_are_off_store_what_they_hold() -> None:
@@ -353,169 +314,6 @@ def test_rows_one_after_another_that_gain_nothing_stay(parts: dict[str, object])
     assert put_rows_in_lanes(kernel) is kernel
 
 
-def test_rows_one_after_another_that_work_on_an_array_have_a_copy_of_it() -> None:
-    kernel = parse_kernel("""kernel orbits(x: float64[64, 2]) -> (x) {
-  parallel i in 0 .. 64 {
-    serial t in 0 .. 9 {
-      local y: float64[2] {
-        y[0] = x[i, 0]
-        serial k in 0 .. 4 {
-          y[0] = ((y[0] / 3.0:float64) + y[1]) / 5.0:float64
-          y[1] = (y[0] / 2.0:float64) - x[i, 1]
-        }
-        x[i, 0] = y[1]
-        x[i, 1] = y[0]
-      }
-    }
-  }
-}""")
-    assert "local own: float64[2, 32]" in body_of(arranged_apart(put_rows_in_lanes, kernel))
-
-
-# Small systems, one for each iteration.
-SYSTEMS = """kernel systems(
-  a: {dtype}[{n}, {m}, {m}], x: {dtype}[{n}, {m}], p: int32[{m}]
-) -> ({results}) {{
-  buffer d: {dtype}[{n}]
-  buffer e: {dtype}[{n}, {m}]
-  {around}
-  parallel i in 0 .. {n} {{
-    {order} k in 0 .. {m} {{
-      {first}
-      {kind} j in {begin} .. {m} {{
-        reduction l in 0 .. k {{
-          a[i, j, k] = a[i, j, k] - (a[i, j, l] * a[i, k, l])
-        }}
-        {more}
-      }}
-      x[i, k] = x[i, k] {last}
-    }}
-    d[i] = x[i, 0]
-  }}
-  {after}
-}}"""
-SYSTEM = {
-    "dtype": "float64", "n": 64, "m": 8, "results": "x, d", "around": "", "first": "",
-    "order": "serial", "kind": "parallel", "begin": "(k + 1)", "last": "- a[i, k, k]", "after": "",
-    "more": "a[i, j, k] = ((a[i, j, k] / sqrt(abs(a[i, k, k]) + 1.0:float64)) / 3.0:float64) / 7.0:float64",  # noqa: E501
-}  # fmt: skip
-
-
-def systems(**parts: object) -> Kernel:
-    return parse_kernel(SYSTEMS.format(**{**SYSTEM, **parts}))
-
-
-def test_systems_in_lanes_work_on_copies() -> None:
-    assert body_of(arranged_apart(put_rows_in_lanes, systems())) == textwrap.dedent("""\
-        buffer d: float64[64]
-        buffer e: float64[64, 8]
-        parallel i_block in 0 .. 2 {
-          local own_1: float64[8, 32] {
-            local own: float64[8, 8, 32] {
-              parallel e_1 in 0 .. 8 {
-                parallel e_2 in 0 .. 8 {
-                  parallel lane in 0 .. 32 {
-                    own[e_1, e_2, lane] = a[(i_block * 32) + lane, e_1, e_2]
-                  }
-                }
-              }
-              parallel e_3 in 0 .. 8 {
-                parallel lane_1 in 0 .. 32 {
-                  own_1[e_3, lane_1] = x[(i_block * 32) + lane_1, e_3]
-                }
-              }
-              serial k in 0 .. 8 {
-                parallel j in (k + 1) .. 8 {
-                  reduction l in 0 .. k {
-                    parallel lane_2 in 0 .. 32 {
-                      own[j, k, lane_2] = own[j, k, lane_2] - (own[j, l, lane_2] * own[k, l, lane_2])
-                    }
-                  }
-                  parallel lane_3 in 0 .. 32 {
-                    own[j, k, lane_3] = ((own[j, k, lane_3] / sqrt(abs(own[k, k, lane_3]) + 1.0:float64)) / 3.0:float64) / 7.0:float64
-                  }
-                }
-                parallel lane_4 in 0 .. 32 {
-                  own_1[k, lane_4] = own_1[k, lane_4] - own[k, k, lane_4]
-                }
-              }
-              parallel lane_5 in 0 .. 32 {
-                d[(i_block * 32) + lane_5] = own_1[0, lane_5]
-              }
-              parallel e_4 in 0 .. 8 {
-                parallel lane_6 in 0 .. 32 {
-                  x[(i_block * 32) + lane_6, e_4] = own_1[e_4, lane_6]
-                }
-              }
-            }
-          }
-        }""")  # noqa: E501
-
-
-def copied_back(kernel: Kernel, name: str) -> bool:
-    """Returns whether rows of an array are copied back from the lanes."""
-    text = body_of(arranged_apart(put_rows_in_lanes, kernel))
-    assert "local own" in text
-    return re.search(rf" {name}\[.*, e_\d\w*\] = own", text) is not None
-
-
-@pytest.mark.parametrize(
-    ("parts", "is_back"),
-    [
-        ({}, False),
-        ({"results": "x, d, a"}, True),
-        ({"after": "parallel q in 0 .. 8 { e[0, q] = a[1, q, q] }"}, True),
-        ({"around": "serial q in 0 .. 2 {", "after": "}"}, True),
-    ],
-    ids=["nobody reads it", "a result", "read after", "read in the next iteration"],
-)
-def test_rows_are_copied_back_for_who_reads_them(parts: dict[str, str], is_back: bool) -> None:
-    assert copied_back(systems(**parts), "x")
-    assert copied_back(systems(**parts), "a") == is_back
-
-
-def test_rows_that_nobody_reads_are_cheaper_as_they_are_not_copied_back() -> None:
-    more = "a[i, j, k] = (a[i, j, k] / 3.0:float64) / 7.0:float64"
-    kernel, result = systems(more=more), systems(more=more, results="x, d, a")
-    assert put_rows_in_lanes(kernel) is not kernel
-    assert put_rows_in_lanes(result) is result
-
-
-def test_systems_left_over_have_a_group_too_as_nothing_may_store_to_their_array() -> None:
-    text = body_of(arranged_apart(put_rows_in_lanes, systems(n=67)))
-    assert "own_2[e_4, e_5, lane_5] = a[lane_5 + 64, e_4, e_5]" in text or "+ 64, e_" in text
-    assert not re.search(r"^ *a\[.*\] = ", text, re.MULTILINE)
-
-
-@pytest.mark.parametrize(
-    "parts",
-    [
-        {"n": 31},
-        {"kind": "serial", "begin": "0", "more": "", "m": 3},
-        {"more": "a[i, j, k] = a[i, j, k] * 2.0:float64"},
-        {"order": "parallel"},
-        {"m": 12},
-        {"first": "local t: float64[200] { t[k] = x[i, k] x[i, k] = t[0] }"},
-        {"first": "parallel q in 0 .. 8 { a[i, k, q] = a[i, k, q] / 3.0:float64 }"},
-        {"last": "* e[i, k]", "first": "e[63 - i, k] = x[i, k]"},
-        {"last": "* a[i, p[k], k]"},
-        {"last": "* a[(i + 1) % 64, k, k]"},
-        {"dtype": "bfloat16", "more": str(SYSTEM["more"]).replace("float64", "bfloat16")},
-        {"begin": "(i % 2)"},
-        {"first": "if (x[i, k] < 0.0:float64) { serial q in 0 .. 2 { x[i, q] = d[i] } }"},
-    ],
-    ids=[
-        "few systems", "few rows", "little work", "no order", "large", "large locals",
-        "loops that fill vectors",
-        "another's row", "an element that data name", "the next", "summed in float32",
-        "other bounds", "branches with loops",
-    ],
-)  # fmt: skip
-def test_systems_that_gain_nothing_in_lanes_stay(parts: dict[str, object]) -> None:
-    kernel = systems(**parts)
-    assert put_rows_in_lanes(kernel) is kernel
-
-
 STEPS = (
     GENERATOR,
     "s[] = (s[] * 7) ^ (k << 3)",
@@ -547,37 +345,11 @@ def test_rows_in_lanes_do_what_they_did(steps: list[str], stops: str, n: int) ->
     arranged_apart(put_rows_in_lanes, kernel)
 
 
-NEGATIVE = (
-    "if (a[i, j, k] < 0.0:float64) { x[i, j] = -(a[i, j, k]) } else { x[i, k] = 1.0:float64 }"
-)
-PARTS = [
-    {"last": last, "more": f"{SYSTEM['more']} {more}", "first": first, "n": n, "results": results}
-    for last in ("- a[i, k, k]", "/ (a[i, k, k] + 2.5:float64)")
-    for more in ("", NEGATIVE.split(" else")[0])
-    for first in (
-        "",
-        "local t: float64[2] { t[k % 2] = x[i, k] x[i, k] = t[0] - t[1] }",
-        NEGATIVE.replace("j", "0"),
-        "local t: float64[2] { if (x[i, k] > 0.0:float64) { t[0] = x[i, k] } x[i, k] = t[0] }",
-        "if (k > 2) { a[i, k, k] = x[i, k] }",
-    )
-    for n, results in ((64, "x, d"), (67, "a, d, x"), (33, "x"))
-]
-
-
-@pytest.mark.parametrize("parts", one_in(7, PARTS))
-def test_systems_in_lanes_do_what_they_did(parts: dict[str, object]) -> None:
-    kernel = systems(**parts)
-    assert arranged_apart(put_rows_in_lanes, kernel) is not kernel
-
-
-@pytest.mark.parametrize("stride", [4, pytest.param(1, marks=pytest.mark.slow)])
-def test_c_of_rows_in_lanes_computes_what_the_interpreter_does(tmp_path: Path, stride: int) -> None:
+def test_c_of_rows_in_lanes_computes_what_the_interpreter_does(tmp_path: Path) -> None:
     stops = ("!(stopped[])", "s[] > -9")
     plain = [step for step in STEPS if "serial" not in step]
     steps = (*STEPS, *(f"if ({stop}) {{ {step} }}" for stop in stops for step in plain))
     kernels = [rows(step, n, 40) for step in steps for n in (32, 75)]
-    kernels += [systems(**parts) for parts in PARTS[::stride]]
     kernels += [points(n=n) for n in (32, 75)]
     kernels += [trees(n=n, kind=kind) for n in (32, 75) for kind in ("reduction", "serial")]
     arranged = [run_passes(kernel, PASSES_TO_C) for kernel in kernels]
@@ -590,25 +362,6 @@ def test_c_of_rows_in_lanes_computes_what_the_interpreter_does(tmp_path: Path, s
             call(library, after, source, inputs), interpret(kernel, inputs), strict=True
         ):
             np.testing.assert_array_equal(got, want, err_msg=kernel_text(kernel))
-
-
-def test_rows_of_arrays_end_early_as_their_copies_say() -> None:
-    scale = "(9.0:float64 + ((b[i, 1] * b[i, 1]) * 0.001:float64))"
-    kernel = parse_kernel(f"""kernel rows(a: float64[64, 2]) -> (b) {{
-      buffer b: float64[64, 2]
-      parallel i in 0 .. 64 {{
-        b[i, 0] = a[i, 0] + 10.0:float64
-        b[i, 1] = a[i, 1] + 10.0:float64
-        serial k in 0 .. 20 {{
-          if (b[i, 0] > 2.0:float64) {{
-            b[i, 0] = ((b[i, 0] * 7.0:float64) + (b[i, 1] * 0.5:float64)) / {scale}
-            b[i, 1] = ((b[i, 1] * 7.0:float64) + (b[i, 0] * 0.5:float64)) / {scale}
-          }}
-        }}
-      }}
-    }}""")
-    text = body_of(arranged_apart(put_rows_in_lanes, kernel))
-    assert "((own_1[0, lane_4] > 2.0:float64) ? 1 : 0)" in text
 
 
 def test_an_element_of_a_branch_is_read_only_in_it() -> None:
@@ -642,7 +395,7 @@ EDGES = """kernel edges(x: float64[64], c: float64[40]) -> (b) {
 
 def test_conditions_are_a_part_of_what_rows_compute() -> None:
     text = body_of(arranged_apart(put_rows_in_lanes, parse_kernel(EDGES)))
-    assert "if (x[(i_block * 32) + lane] < (c[j[]] / (c[k] + 3.0:float64))) {" in text
+    assert "(c[j[lane_1]] / (c[k] + 3.0:float64))) {" in text
 
 
 CIRCLES = """kernel circles(x: int32[40, 64], dx: int32[16], dy: int32[16]) -> (b) {
@@ -668,8 +421,7 @@ def test_rows_that_end_early_go_into_lanes_though_their_loops_are_short() -> Non
     kernel = parse_kernel(CIRCLES)
     arranged = run_passes(kernel, PASSES_TO_C)
     text = kernel_text(arranged)
-    assert "local stopped: int32[32] {" in text
-    assert "if (stopped[lane] == 0) {" in text
+    assert "if (!(stopped[lane])) {" in text
     rng = np.random.default_rng(0)
     for spread in (1, 90):
         at = rng.integers(0, spread, (2, 16)).astype("int32")

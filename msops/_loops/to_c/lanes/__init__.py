@@ -12,7 +12,6 @@ VectorizeLoops.
 searching.py   searches for an extreme element, in loops of their own and in lanes
 lane_rows.py   rows that run in order, one in each lane of a vector
 lane_groups.py groups of rows, one in each lane of a vector
-owning.py      local copies of rows that only one iteration touches
 copying.py     local copies of elements that are read often
 diagonals.py   rows that read the row before, in lanes along diagonals
 vectors.py     loops that run in vectors, marked for the printer

@@ -2,8 +2,7 @@
 
 A loop over the lanes stands around each part of a row without loops; loops, and conditions that are
 the same for all rows, go around the lanes. What a row keeps in a variable or an array gets the
-lanes as its last axis, but for variables that hold the same in all rows, such as the number of a
-row of a small matrix.
+lanes as its last axis.
 
     local d: float32[] {                    local d: float32[32] {
       serial k in 0 .. 9 {                    serial k in 0 .. 9 {
@@ -55,7 +54,6 @@ from msops._loops.ir.walk import (
     Scope,
     accesses_in,
     bodies,
-    expressions,
     map_accesses,
     map_bodies,
     statements,
@@ -69,6 +67,8 @@ LANES = 32
 a row waits for the one before."""
 FEWEST_LANES = 16
 """Rows that take a step together if they are too few for more."""
+_FEWEST_LEFT = 8
+"""Rows left over by whole groups that are worth a group of their own."""
 
 
 def in_lanes(
@@ -77,7 +77,6 @@ def in_lanes(
     around: Sequence[For | If],
     scope: Scope,
     names: Names,
-    fewest_left: int,
 ) -> tuple[Stmt, ...]:
     """Returns the loop over groups of rows, and the remaining rows: a group, or a loop.
 
@@ -87,22 +86,20 @@ def in_lanes(
       around: the loops and conditions in it that go around the lanes.
       scope: the scope around the loop.
       names: the names of the kernel.
-      fewest_left: remaining rows that are worth a group of their own.
     """
     rows = {id(row) for row in around}
-    alike = _alike(prepared, loop, rows)
     trips = fixed_trips(loop)
     assert trips is not None
     lanes = LANES if trips >= 2 * LANES else FEWEST_LANES
 
     def groups(part: For, size: int) -> tuple[Stmt, ...]:
         def inside(first: Expr) -> tuple[Stmt, ...]:
-            return _Group(names, part, first, size, rows, alike).placed(prepared, {})
+            return _Group(names, part, first, size, rows).placed(prepared, {})
 
         return in_groups(part, size, names.fresh(f"{loop.var}_block"), scope.ranges, inside)
 
     whole, *left = groups(loop, lanes)
-    if trips % lanes >= fewest_left:
+    if trips % lanes >= _FEWEST_LEFT:
         (rest,) = left
         assert isinstance(rest, For)
         left = list(groups(rest, trips % lanes))
@@ -119,7 +116,6 @@ class _Group:
       first: its iteration that the first lane runs.
       size: how many rows there are.
       rows: ids of the loops and conditions that go around the lanes.
-      alike: the variables that hold the same in all lanes, and go around them, too.
     """
 
     names: Names
@@ -127,7 +123,6 @@ class _Group:
     first: Expr
     size: int
     rows: Set[int]
-    alike: Set[str]
 
     def placed(self, body: tuple[Stmt, ...], wide: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
         """Returns a body with a loop over lanes around the statements outside of rows.
@@ -150,16 +145,10 @@ class _Group:
                 placed.append(with_parts(stmt, body=self.placed(stmt.body, wide)))
                 continue
             if not _has_rows(stmt, self.rows):
-                if isinstance(stmt, Store) and stmt.buffer in self.alike:
-                    flush()
-                    placed.append(stmt)
-                else:
-                    alone.append(stmt)
+                alone.append(stmt)
                 continue
             flush()
-            if isinstance(stmt, Local) and stmt.buffer.name in self.alike:
-                placed.append(with_parts(stmt, body=self.placed(stmt.body, wide)))
-            elif isinstance(stmt, Local):
+            if isinstance(stmt, Local):
                 shape = (*stmt.buffer.shape, self.size)
                 buffer = dataclasses.replace(stmt.buffer, shape=shape)
                 inner = self.placed(stmt.body, {**wide, buffer.name: buffer})
@@ -241,43 +230,3 @@ def may_be_in_lanes(branch: If, loop: For) -> bool:
 
 def _has_rows(stmt: Stmt, rows: Set[int]) -> bool:
     return any(id(part) in rows for part in statements((stmt,)))
-
-
-def _alike(body: tuple[Stmt, ...], loop: For, rows: Set[int]) -> set[str]:
-    """Returns the variables around rows that hold the same in all iterations of a loop.
-
-    Args:
-      body: the body of the loop.
-      loop: the loop.
-      rows: ids of the loops and conditions in it that go around the lanes.
-    """
-    variables: set[str] = set()
-    around: list[Store] = []
-
-    def look(part: tuple[Stmt, ...]) -> None:
-        for stmt in part:
-            if isinstance(stmt, Store):
-                around.append(stmt)
-            elif _has_rows(stmt, rows):
-                if isinstance(stmt, Local) and not stmt.buffer.shape:
-                    variables.add(stmt.buffer.name)
-                for inner in bodies(stmt):
-                    look(inner)
-
-    look(body)
-    ids = {id(store) for store in around}
-    stores = [stmt for stmt in statements(body) if isinstance(stmt, Store)]
-    found = variables - {store.buffer for store in stores if id(store) not in ids}
-    while True:
-        differing = {
-            store.buffer
-            for store in around
-            if store.buffer in found
-            and not all(
-                part.buffer in found if isinstance(part, Load) else part != Var(loop.var)
-                for part in expressions(store.value)
-            )
-        }
-        if not differing:
-            return found
-        found -= differing

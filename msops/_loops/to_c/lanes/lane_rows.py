@@ -13,8 +13,7 @@ Each row keeps its order; 32 of them take a step at once. So do sums over what i
 rows and lies apart, such as coordinates of points: no lanes are added up in the end. An element of
 each row is fetched by itself, so this is for rows that compute more than they fetch. Values that
 every step would fetch again are copied once before the row: the coordinates of a point that is
-compared with many others. Rows that work on small arrays, such as systems of few equations, have
-copies of them with the lanes as the last axis. This is the outer-loop vectorisation of D. Nuzman
+compared with many others. This is the outer-loop vectorisation of D. Nuzman
 and A. Zaks, "Outer-Loop Vectorization - Revisited for Short SIMD Architectures", PACT 2008.
 """
 
@@ -54,10 +53,7 @@ from msops._loops.to_c.lanes.lane_groups import (
     in_lanes,
     may_be_in_lanes,
 )
-from msops._loops.to_c.lanes.owning import with_arrays_of_own
 
-_FEWEST_LEFT = 8
-"""Rows left over by whole groups that are worth a group of their own."""
 _FEWEST_TRIPS = 8
 _MOST_BYTES = 1 << 14
 """Bytes of a local array of one row: the array of all lanes stays in the second-level cache."""
@@ -95,21 +91,12 @@ class _Lanes:
             return None
         (inside,) = scope.inside(loop)
 
-        def rows(*, may_be_nested: bool) -> tuple[Stmt, ...] | None:
+        for may_be_nested in (False, True):
             around: list[For | If] = []
             body = self._prepared(loop.body, loop, inside, around, may_be_nested)
-            if not around or not self._pays(body, around, inside.ranges):
-                return None
-            return in_lanes(loop, body, around, scope, self._names, _FEWEST_LEFT)
-
-        found = rows(may_be_nested=False)
-        if found is None:
-            ordered = with_arrays_of_own(loop, scope, self._kernel, self._names)
-            if ordered is None:
-                return rows(may_be_nested=True)
-            # A row of arrays that are not copied back would have the whole arrays copied.
-            found = in_lanes(loop, *ordered, scope, self._names, fewest_left=1)
-        return found
+            if around and self._pays(body, around, inside.ranges):
+                return in_lanes(loop, body, around, scope, self._names)
+        return None
 
     def _prepared(
         self,

@@ -39,7 +39,7 @@ from msops._loops.ir.walk import Scope, accesses_in, bodies, buffers_of, rewrite
 from msops._loops.passes.simplify import simplify
 from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.facts.blocks import can_swap, in_even_blocks, index, with_index
+from msops._loops.to_c.facts.blocks import can_swap, in_blocks, in_even_blocks, index, with_index
 from msops._loops.to_c.facts.bodies import without_locals
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.order.exchange import sunk
@@ -160,7 +160,7 @@ class Widening:
         trips = fixed_trips(rows)
         if trips is not None and trips * sum(map(size_bytes, own)) <= _MOST_BYTES:
             return together(rows, trips)
-        return ()
+        return (in_blocks(rows, _ROWS, self._names, lambda block, _: together(block, _ROWS)),)
 
 
 def _positions(trips: int, variables: Sequence[Buffer], *, is_shared: bool) -> int:

@@ -25,8 +25,7 @@ from msops._loops.to_c.printing.lane_elements import MOST_STEP
 from msops._loops.to_c.printing.lane_values import LaneValues
 from msops._loops.to_c.printing.vector_types import UnprintableError, bytes_of
 from msops._loops.to_c.text import Values, bare, indented
-from msops._loops.to_c.text.operations import CHOICES
-from msops._loops.to_c.text.syntax import ROUNDED, computed
+from msops._loops.to_c.text.syntax import ROUNDED
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +71,6 @@ class LaneStatements:
         self._conditions_around: dict[str, int] = {}
         self._conditions = self._kept = 0
         # By variable, a mark of its value; and the marks that the condition around compares.
-        self._marks: dict[str, object] = {}
-        self._order: tuple[object, object] | None = None
         self._rows: dict[Store, _Row] = {}
 
     def lines(self) -> list[str]:
@@ -102,7 +99,6 @@ class LaneStatements:
             case Local(buffer=buffer) if not buffer.shape:
                 self._values.declare(buffer)
                 self._conditions_around[buffer.name] = self.lanes.conditions
-                self._marks.pop(buffer.name, None)
                 kind = self.lanes.of_own(buffer.dtype)
                 lines = [f"{kind} {self._values.names[buffer.name]} = {{}};"]
                 return ["{", *indented([*lines, *self._block(stmt.body)]), "}"]
@@ -158,33 +154,8 @@ class LaneStatements:
             value = self.lanes.value(store.value)
         # Nothing reads a variable outside of the conditions around it. An index stays in range.
         first = self._conditions_around.get(store.buffer, 0) if is_float(dtype) else 0
-        on, mark = self.lanes.on(width, first), self._mark(store.value)
-        op = self._extreme(store.buffer, mark) if self.lanes.conditions == first + 1 else ""
-        self._marks[store.buffer] = object() if on else mark
-        if op:
-            return f"{name} = {types.helper(CHOICES[op], computed(dtype))}({bare(value)}, {name});"
+        on = self.lanes.on(width, first)
         return f"{name} = {on} ? {value} : {name};" if on else f"{name} = {bare(value)};"
-
-    def _mark(self, expr: Expr) -> object:
-        """Returns a mark of a value: equal marks are equal values."""
-        if isinstance(expr, Load) and expr.buffer in self._own:
-            return self._marks.setdefault(expr.buffer, object())
-        return object()
-
-    def _extreme(self, name: str, mark: object) -> str:
-        """Returns "min" or "max" if that is what a condition chooses of a variable and a value."""
-        pair = mark, self._marks.get(name)
-        if self._order is None:
-            return ""
-        return "min" if pair == self._order else "max" if pair == self._order[::-1] else ""
-
-    def _compared(self, condition: Expr) -> tuple[object, object] | None:
-        """Returns the marks of the less and the greater float where a condition holds."""
-        match condition:
-            case Binary(op="lt" | "gt" as op, left=one, right=other) if is_float(one.dtype):
-                marks = self._mark(one), self._mark(other)
-                return marks if op == "lt" else marks[::-1]
-        return None
 
     def _stored(self, store: Store, following: tuple[Stmt, ...]) -> list[str]:
         """Returns a store: of a vector of neighbours, or lane by lane in order."""
@@ -336,10 +307,8 @@ class LaneStatements:
         if self.lanes.is_uniform(branch.condition):
             lines = [f"if ({bare(self._values.value(branch.condition))}) {{"]
             lines += indented(self._block(branch.then))
-            self._marks.clear()
             if branch.otherwise:
                 lines += ["} else {", *indented(self._block(branch.otherwise))]
-                self._marks.clear()
             return [*lines, "}"]
         width = self.lanes.width(branch.condition)
         self._conditions += 1
@@ -347,13 +316,10 @@ class LaneStatements:
         kind = self.lanes.mask(width)
         condition = self.lanes.condition(branch.condition, width)
         lines = [f"const {kind} {name} = {bare(condition)};"]
-        outer, self._order = self._order, self._compared(branch.condition)
         with self.lanes.where(name, width):
             lines += self._block(branch.then)
-        self._order = None
         with self.lanes.where(f"(~{name})", width):
             lines += self._block(branch.otherwise)
-        self._order = outer
         return ["{", *indented(lines), "}"]
 
 
