@@ -304,6 +304,16 @@ def test_the_sign_of_minus_zero_is_zero_in_python(dtype: str) -> None:
     assert not np.signbit(found)
 
 
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+def test_a_root_by_power_is_a_power_in_python(dtype: str) -> None:
+    number = as_dtype(dtype).dtype.type
+    wide = np.dtype("float32" if dtype == "bfloat16" else dtype)
+    for half, kept in ((0.5, wide), (number(0.5), as_dtype(dtype).dtype)):
+        found = [power(number(x), half) for x in (-0.0, -np.inf, 4.0)]
+        assert [f"{float(root)}" for root in found] == ["0.0", "inf", "2.0"]
+        assert {root.dtype for root in found} == {kept}
+
+
 def hyperbolic(a):
     y = output_tensor(a.shape, a.dtype)
     for i in range(a.shape[0]):

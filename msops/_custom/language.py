@@ -191,7 +191,7 @@ def power(a: Any, b: Any) -> Any:
     if np.result_type(a, b).kind in "iu" and b < 0:  # numpy raises for it
         return a ** (b % 2) if a in (1, -1) else a * 0
     # Not `np.power`, which takes the root for an exponent of 1/2: a NaN of -inf, and -0 of -0.
-    number = np.result_type(a, b).type
+    number = np.maximum(a, b).dtype.type  # also of a bfloat16 and a Python number
     return number(a) ** number(b)
 
 
