@@ -58,6 +58,28 @@ def test_operators_of_ascend_keep_nan_of_large_arrays(
         np.testing.assert_array_equal(np.ravel(op(x)), np.ravel(expected(x)))
 
 
+ASCEND: dict[str, tuple[tuple[Any, ...], Callable[[np.ndarray], np.ndarray]]] = {
+    "MaxPool": (
+        ([2, 2], [2, 2], 0, [0, 0, 0, 0], [1, 1], 0),
+        # Windows side by side.
+        lambda x: x.reshape(35, 2, 40, 2).max(axis=(1, 3)),
+    ),
+    "Amax": (([2, 3], False), np.max),
+    "Amin": (([3], False), lambda x: np.min(x, 1)),
+}
+"""An operator's arguments after an image, and the same of numpy on its one plane."""
+
+
+@pytest.mark.parametrize("name", ASCEND)
+def test_images_keep_nan_in_operators_of_ascend(name: str) -> None:
+    arguments, expected = ASCEND[name]
+    op = msops.Custom(f"aclnn{name}", func_type="aot")
+    for place in PLACES:
+        x = large(place)
+        got = op(x[None, None], *arguments)
+        np.testing.assert_array_equal(np.squeeze(got), expected(x))
+
+
 def _segments(extreme: Callable[..., Any]) -> Callable[[np.ndarray], np.ndarray]:
     return lambda x: np.stack([extreme(x[segment::3], axis=0) for segment in range(3)])
 
