@@ -29,7 +29,7 @@ def recognise(definition: ast.FunctionDef, function: types.FunctionType) -> Kind
     it is what the function calls that counts: names of `tvm` and `topi`, however they were
     imported.
     """
-    names = _MODULES | _imported(definition)
+    names = _MODULES | dict(_bindings(definition))
     called = {
         _path(node.func, names) for node in ast.walk(definition) if isinstance(node, ast.Call)
     }
@@ -59,12 +59,8 @@ def _calls_tvm(function: types.FunctionType, seen: set[types.FunctionType]) -> b
     )
 
 
-def _imported(definition: ast.FunctionDef) -> dict[str, str]:
-    """Returns the names that imports inside the function bind, with what they mean."""
-    return dict(_bindings(definition))
-
-
 def _bindings(definition: ast.FunctionDef) -> Iterator[tuple[str, str]]:
+    """Yields the names that imports inside the function bind, with what they mean."""
     for node in ast.walk(definition):
         if isinstance(node, ast.Import):
             for alias in node.names:

@@ -220,17 +220,10 @@ def _and(a: Range, b: Range) -> Range | None:
     return (0, min(x[1] for x in naturals)) if naturals else None
 
 
-def _shl(a: Range, b: Range) -> Range | None:
-    return _corners(lambda x, y: x << y)(a, b) if _are_shifts(b) else None
-
-
-def _shr(a: Range, b: Range) -> Range | None:
-    return _corners(lambda x, y: x >> y)(a, b) if _are_shifts(b) else None
-
-
-def _are_shifts(b: Range) -> bool:
+def _shift(exact: Callable[[int, int], int]) -> Callable[[Range, Range], Range | None]:
+    shifted = _corners(exact)
     # The variable of a loop that never runs has a range that ends before it begins.
-    return min(b) >= 0 and max(b) <= 31
+    return lambda a, b: shifted(a, b) if min(b) >= 0 and max(b) <= 31 else None
 
 
 _BINARY: dict[str, Callable[[Range, Range], Range | None]] = {
@@ -244,8 +237,8 @@ _BINARY: dict[str, Callable[[Range, Range], Range | None]] = {
     "truncdiv": _if_natural(_floordiv),
     "truncmod": _if_natural(_mod),
     "and": _and,
-    "shl": _shl,
-    "shr": _shr,
+    "shl": _shift(lambda x, y: x << y),
+    "shr": _shift(lambda x, y: x >> y),
 }
 
 

@@ -21,7 +21,6 @@ from msops._loops.to_jax.printing.environment import Environment
 from msops._loops.to_jax.printing.evaluate import evaluate
 from msops._loops.to_jax.printing.values import Array, Contents, Uniform, contents_array
 from msops._loops.to_jax.printing.vector_steps import execute
-from msops._loops.to_jax.raising.nests import Axis
 from msops._loops.to_jax.raising.steps import Branch, Clear, Loop, Step, written
 
 
@@ -98,24 +97,21 @@ def _loop(step: Loop, env: Environment) -> Environment:
     """
     names = sorted(written(step.body))
     begin, end = (_bound(bound, env) for bound in (step.loop.begin, step.loop.end))
-    first, last = (begin, end) if step.axis is None else _ends(step.axis)
-    ranges = {**env.scalar_ranges, **({step.axis.var: step.axis.interval} if step.axis else {})}
-
+    first, last, ranges = begin, end, env.scalar_ranges
+    if step.axis is not None:
+        first, last = np.int32(step.axis.begin), np.int32(step.axis.end)
+        ranges = {**ranges, step.axis.var: step.axis.interval}
     after = partial(_after, step.body, names)
 
     def body(outer: Environment, counter: Array, arrays: Arrays) -> Arrays:
         inner = outer.counting(step.loop.var, counter, ranges)
         if step.is_hull:
             runs = lax.bitwise_and(lax.ge(counter, begin), lax.lt(counter, end))
-            return inner.cond(runs, after, _unchanged, arrays)
+            return inner.cond(runs, after, lambda _, unchanged: unchanged, arrays)
         return after(inner, arrays)
 
     arrays = env.fori_loop(first, last, body, _arrays(names, env))
     return env.after(dict(zip(names, arrays, strict=True)))
-
-
-def _ends(axis: Axis) -> tuple[Array, Array]:
-    return np.int32(axis.begin), np.int32(axis.end)
 
 
 def _bound(expr: Expr, env: Environment) -> Array:
@@ -130,7 +126,3 @@ def _arrays(names: Sequence[str], env: Environment) -> Arrays:
 def _after(steps: Sequence[Step], names: Sequence[str], env: Environment, arrays: Arrays) -> Arrays:
     """Returns the contents of buffers after steps, given those before them."""
     return _arrays(names, run(steps, env.after(dict(zip(names, arrays, strict=True)))))
-
-
-def _unchanged(env: Environment, arrays: Arrays) -> Arrays:
-    return arrays

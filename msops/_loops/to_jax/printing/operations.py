@@ -153,10 +153,6 @@ def _floor_of_quotient(x: Array, y: Array) -> Array:
     return lax.select(lax.eq(y, zero), lax.div(x, y), whole)
 
 
-def _isnan(x: Array) -> Array:
-    return lax.ne(x, x)
-
-
 _INTEGER_BINARY: dict[str, Callable[[Array, Array], Array]] = {
     "floordiv": _floordiv,
     "mod": _mod,
@@ -330,7 +326,7 @@ def cast(source: str, target: str) -> Callable[[Array], Array]:
         info = np.iinfo(wanted)
         # In float32 at least: 16-bit floats do not reach the limits of the integers.
         x = lax.convert_element_type(x, np.promote_types(np.float32, x.dtype))
-        result = lax.convert_element_type(lax.select(_isnan(x), like(x, 0), x), wanted)
+        result = lax.convert_element_type(lax.select(lax.ne(x, x), like(x, 0), x), wanted)
         above, below = lax.ge(x, like(x, float(info.max))), lax.le(x, like(x, float(info.min)))
         result = lax.select(above, lax.full(x.shape, info.max, wanted), result)
         return lax.select(below, lax.full(x.shape, info.min, wanted), result)

@@ -26,7 +26,8 @@ def find_recurrence(loop: For, outer: tuple[Axis, ...]) -> tuple[Step, ...]:
     parts = chain(loop.body[0]) if len(loop.body) == 1 else None
     if parts is None:
         return ()
-    within = Chain((_parallel(loop), *parts.loops), parts.guards, parts.store)
+    own = For(loop.var, loop.begin, loop.end, loop.body, "parallel")
+    within = Chain((own, *parts.loops), parts.guards, parts.store)
     box = nest(within, outer)
     if box is None or box.mask or box.reduced or loop.var not in box.extents:
         return ()
@@ -87,10 +88,6 @@ def _choice(expr: Select, ranges: Mapping[str, Range]) -> Expr | None:
     """Returns the branch of a choice that is taken everywhere in the ranges of variables."""
     truth = decide(expr.condition, ranges)
     return None if truth is None else expr.then if truth else expr.otherwise
-
-
-def _parallel(loop: For) -> For:
-    return For(loop.var, loop.begin, loop.end, loop.body, "parallel")
 
 
 def _element_before(store: Store, var: str, axes: set[str]) -> Load | None:

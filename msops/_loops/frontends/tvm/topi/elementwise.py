@@ -121,11 +121,8 @@ def clip(x: Any, a_min: Any, a_max: Any) -> Any:
 def elemwise_sum(xs: Sequence[Tensor]) -> Any:
     """Returns the sum of several tensors of one shape."""
     tensors = as_tensors("topi.elemwise_sum", xs)
-    return elementwise("elemwise_sum", lambda *terms: functools.reduce(_plus, terms), *tensors)
-
-
-def _plus(x: Any, y: Any) -> ScalarExpr:
-    return binary("add", x, y)
+    plus = _SCALAR_BINARY["add"]
+    return elementwise("elemwise_sum", lambda *terms: functools.reduce(plus, terms), *tensors)
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
