@@ -148,6 +148,8 @@ class LaneElements(VectorFunctions):
             return self.turned(dtype, f"{self.helper('some', dtype)}({first}, {on})")
         if step is None and not self._is_affine(load):
             return self._gathered(load, is_guarded)
+        if step and not is_guarded:
+            return f"{self.spaced(dtype)}(&{self.values.lvalue(load)}, {step})"
         return self._each(load)
 
     def _beside(self, load: Load, step: int) -> tuple[int, int]:

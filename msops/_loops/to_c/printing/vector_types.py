@@ -190,6 +190,15 @@ class VectorTypes(Operations):
 
     # Elements in memory.
 
+    def spaced(self, dtype: str) -> str:
+        """Returns the name of a function that loads elements any steps apart, from the first on."""
+        name = self.name("spaced", dtype)
+        elements = ", ".join(f"p[{lane} * step]" for lane in range(self.lanes))
+        head = f"{INLINE} {self.value_type(dtype)} {name}"
+        given = f"(const {self.values.value_type(dtype)}* p, int64_t step)"
+        text = f"{head}{given} {{\n  return {self.value_type(dtype)}{{{elements}}};\n}}"
+        return self._defined(name, text)
+
     def apart(self, dtype: str, step: int, before: int = 0, after: int = 0) -> str:
         """Returns the name of a function that loads elements some steps apart, from the first on.
 
