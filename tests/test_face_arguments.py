@@ -8,6 +8,7 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
+import numpy as np
 import pytest
 from face_namespace import ms
 
@@ -133,6 +134,22 @@ RECORDED: dict[str, Any] = {
     "s.max(0)": [("Float32", 3.0), ("Int64", 0)],
     "s.squeeze(0)": ("Float32", 3.0),
     "s.transpose(0, -1)": ("Float32", 3.0),
+    # Numbers of numpy are Python's.
+    "f * np.float64(2)": ("Float32", [[3.0, -4.5, 7.0], [9.0, 10.5, -12.0]]),
+    "f.astype(ms.float16) * np.float32(2)": ("Float16", [[3.0, -4.5, 7.0], [9.0, 10.5, -12.0]]),
+    "np.float64(2) * f": ("Float32", [[3.0, -4.5, 7.0], [9.0, 10.5, -12.0]]),
+    "f ** np.float64(2)": ("Float32", [[2.25, 5.0625, 12.25], [20.25, 27.5625, 36.0]]),
+    "f // np.float64(2)": ("Float32", [[0.0, -2.0, 1.0], [2.0, 2.0, -3.0]]),
+    "i * np.int64(3)": ("Int32", [[3, -6, 9], [12, 15, -18]]),
+    "i & np.int64(3)": ("Int32", [[1, 2, 3], [0, 1, 2]]),
+    "i + np.float64(0.5)": ("Float32", [[1.5, -1.5, 3.5], [4.5, 5.5, -5.5]]),
+    "b * np.float64(2)": ("Float32", [[2.0, 0.0], [2.0, 2.0]]),
+    "u + np.int64(300)": ("UInt8", [[45, 38], [48, 53]]),
+    "f.pow(np.float64(2))": ("Float32", [[2.25, 5.0625, 12.25], [20.25, 27.5625, 36.0]]),
+    "ops.Add()(i, np.float64(2))": ("Float32", [[3.0, 0.0, 5.0], [6.0, 7.0, -4.0]]),
+    "ops.where(f > 0, i, np.int64(0))": ("Int32", [[1, 0, 3], [4, 5, 0]]),
+    "ops.where(b, np.float64(1), np.float64(0))": ("Float32", [[1.0, 0.0], [1.0, 1.0]]),
+    "ops.clamp(f, np.float64(0), np.float64(1))": ("Float32", [[1.0, 0.0, 1.0], [1.0, 1.0, 0.0]]),
     "ops.stack(k)": ("Int32", [[2, 0]]),
     "ops.stack(k, 1)": ("Int32", [[2], [0]]),
 }
@@ -145,7 +162,7 @@ def described(found: Any) -> Any:
 
 
 def computed(form: str, *inputs: Any) -> Any:
-    names = {"ms": ms, "ops": ops, "Tensor": ms.Tensor}
+    names = {"ms": ms, "np": np, "ops": ops, "Tensor": ms.Tensor}
     return eval(f"lambda {', '.join(INPUTS)}: {form}", names)(*inputs)
 
 

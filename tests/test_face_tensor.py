@@ -244,7 +244,7 @@ def test_tensor_beside_numpy():
     np.testing.assert_allclose(np.sin(x), np.sin([1.0, 2.0]), rtol=1e-6)
     assert np.asarray(x).dtype == np.float32
     assert np.array(x, dtype=np.float64).dtype == np.float64
-    assert (x + np.float64(1.0)).dtype == ms.float64
+    assert (x + np.float64(1.0)).dtype == ms.float32
 
 
 def test_copies_are_equal_and_separate():

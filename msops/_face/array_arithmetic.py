@@ -2,6 +2,7 @@
 
 A Python scalar takes the dtype of the array beside it unless that cannot hold the kind of the
 scalar: then the result is Int64, Float32 or Complex64. An int that the dtype cannot hold wraps.
+A number of numpy, which is what `np.sqrt(2)` gives, is a Python scalar, too.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ def binary(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array]
     """Returns `function` with Python scalars typed as MindSpore types them."""
 
     def call(x: Array, y: Array) -> Array:
+        x, y = _operand(x), _operand(y)
         if type(y) in SCALAR_RANKS:
             if type(x) in SCALAR_RANKS:
                 x = typed(x, np.dtype(bool))
@@ -70,6 +72,13 @@ def binary(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array]
 
     call.__name__ = call.__qualname__ = getattr(function, "__name__", "binary")
     return call
+
+
+def _operand(value: Any) -> Any:
+    """An operand, a Python scalar for a number of numpy."""
+    if isinstance(value, np.number) and value.dtype.kind in "iuf":
+        return float(value) if value.dtype.kind == "f" else int(value)
+    return value
 
 
 def _subtract(x: Array, y: Array) -> Array:
@@ -128,6 +137,7 @@ _power = binary(_raise)
 
 def pow(x: Array, y: Array) -> Array:
     """``x ** y``; a Python int exponent stays static, which is exact and cheap to differentiate."""
+    y = _operand(y)
     if type(y) is int and hasattr(x, "dtype") and kind_of(x.dtype) > 1:
         return jnp.power(x, y)
     return _power(x, y)

@@ -52,9 +52,7 @@ def attach_operators(
         """The other side of an operator, as an array or number, or NotImplemented."""
         if isinstance(other, tensor_class):
             return other.value
-        if isinstance(other, np.generic):
-            return np.asarray(other)
-        if isinstance(other, (*NUMBERS, jax.Array, np.ndarray)):
+        if isinstance(other, (*NUMBERS, jax.Array, np.ndarray, np.generic)):
             return other
         if isinstance(other, (list, tuple)):
             return as_array(other, None)
