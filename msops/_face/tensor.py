@@ -32,7 +32,7 @@ from msops._face.tensor_data import (
 )
 from msops._face.tensor_escapes import explain_escapes
 from msops._face.tensor_hooks import HookHandle, hooked
-from msops._face.tensor_operators import attach_operators, raise_of_shapes
+from msops._face.tensor_operators import attach_operators, raise_of_arguments
 from msops._face.tensor_views import view_of
 from msops.errors import ArgumentTypeError, ArgumentValueError, GradientRuntimeError
 
@@ -527,8 +527,8 @@ def lift(function: Callable[..., Any]) -> Callable[..., Any]:
             inputs = [arg.value if isinstance(arg, Tensor) else unwrap(arg) for arg in args]
             try:
                 return wrap(function(*inputs, **unwrap(kwargs)) if kwargs else function(*inputs))
-            except TypeError as error:
-                raise_of_shapes(error)
+            except (TypeError, AttributeError) as error:
+                raise_of_arguments(error)
 
     return call
 

@@ -17,9 +17,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from msops._base import extremes
+from msops._base.dtypes import as_dtype
 from msops._face import array_math as m
 from msops._face.argument_names import ARGUMENTS, named
 from msops._face.axes import Axis, axes_of, axis_of
+from msops._face.tensor_data import as_array
 from msops.errors import ArgumentValueError
 
 Array = Any
@@ -108,6 +110,15 @@ def _repeat_interleave(x: Array, repeats: Any, dim: int | None = None) -> Array:
             "Tensor.repeat_interleave", f"expected repeats above 0; got {repeats}", "1 copies."
         )
     return jnp.repeat(x, repeats, axis=dim)
+
+
+def _with_lists(function: Callable[[Array, Array], Array]) -> Callable[..., Array]:
+    def method(x: Array, other: Any) -> Array:
+        if isinstance(other, (list, tuple)):
+            other = as_array(other, as_dtype(x.dtype))
+        return function(x, other)
+
+    return method
 
 
 def _to_dtype(dtype: str) -> Callable[[Array], Array]:
@@ -216,9 +227,9 @@ def _invert(x: Array) -> Array:
 
 # Methods that are the functions of `array_math` with the same name, and names of their arguments.
 _OF_ARRAYS = """
-    abs add argmax argmin cast ceil clip cos div erf exp expand_dims expm1
+    abs argmax argmin cast ceil clip cos div erf exp expand_dims expm1
     floor isfinite isnan log log1p logical_and logical_not logical_or matmul maximum minimum mul neg
-    pow reciprocal rsqrt sigmoid sign sin split sqrt square squeeze sub tan tanh
+    pow reciprocal rsqrt sigmoid sign sin split sqrt square squeeze tan tanh
 """
 _OF_REDUCTIONS = "input axis/dim keepdims/keepdim/keep_dims dtype"
 _NAMES = {
@@ -228,13 +239,14 @@ _NAMES = {
     "split": "input split_size axis/dim",
 }
 
-_IN_PLACE = "add clamp div exp fill floor log mul sigmoid sign sub tanh"
+_IN_PLACE = "clamp div exp fill floor log mul sigmoid sign tanh"
 
 METHODS: dict[str, Callable[..., Any]] = {
     **{
         name: named(getattr(m, name), _NAMES.get(name, ARGUMENTS[name]))
         for name in _OF_ARRAYS.split()
     },
+    "add": named(_with_lists(m.add), "input other"),
     "all": named(m.all, _OF_REDUCTIONS),
     "any": named(m.any, _OF_REDUCTIONS),
     "astype": _astype,
@@ -273,6 +285,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "reshape": named(_reshape, "input shape"),
     "round": _round,
     "std": _spread(jnp.std),
+    "sub": named(_with_lists(m.sub), "input other/y"),
     "sum": named(_sum, "input axis/dim dtype keepdims/keepdim"),
     "swapaxes": _swapaxes,
     "tile": named(_tile, "input dims/reps"),
@@ -286,10 +299,12 @@ METHODS: dict[str, Callable[..., Any]] = {
 # With an underscore behind the name, these give the Tensor its result.
 IN_PLACE: dict[str, Callable[..., Array]] = {
     **{name: METHODS[name] for name in _IN_PLACE.split()},
+    "add": named(m.add, "input other"),
     "copy": _copy_of,
     "floor_divide": m.floor_div,
     "masked_fill": _masked_fill,
     "remainder": m.mod,
+    "sub": named(m.sub, "input other"),
     "zero": jnp.zeros_like,
 }
 
@@ -300,6 +315,9 @@ UNARY_OPERATORS: dict[str, Callable[[Array], Array]] = {
     "__pos__": jnp.positive,
     "__round__": jnp.round,
 }
+
+OF_LISTS = ("add", "sub")
+"""Operators and methods that take a list or tuple, in the dtype of the Tensor beside it."""
 
 # Every row also gives the reflected operator.
 ARITHMETIC_OPERATORS: dict[str, Callable[[Array, Array], Array]] = {

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import jax
 import numpy as np
 
+from msops._base.dtypes import DType
 from msops._face.array_arithmetic import kind_of
 from msops._face.array_math import equal, not_equal
 from msops._face.tensor_data import NUMBERS, as_array
@@ -18,6 +19,7 @@ from msops._face.tensor_methods import (
     COMPARISONS,
     IN_PLACE,
     METHODS,
+    OF_LISTS,
     UNARY_OPERATORS,
 )
 from msops.errors import ArgumentTypeError, ArgumentValueError, MsopsError
@@ -28,8 +30,19 @@ _OF_SHAPES = re.compile(
 )
 
 
-def raise_of_shapes(error: TypeError) -> NoReturn:
-    """Raises a TypeError of JAX's as a ValueError, if it is about shapes."""
+_OF_DATA = re.compile(r"^'(\w+)' object has no attribute '(?:dtype|shape|ndim|astype)'")
+
+
+def raise_of_arguments(error: TypeError | AttributeError) -> NoReturn:
+    """Raises a TypeError of JAX's as a ValueError, if it is about shapes.
+
+    What an argument lacks to be an array is a TypeError, too.
+    """
+    lacking = _OF_DATA.search(str(error)) if isinstance(error, AttributeError) else None
+    if lacking:
+        raise ArgumentTypeError.explained(
+            "Tensor", f"expected Tensors or numbers; got a {lacking[1]}", "Make a Tensor of it."
+        ) from error
     if isinstance(error, MsopsError) or not _OF_SHAPES.search(str(error)):
         raise error
     raise ArgumentValueError.explained(
@@ -48,31 +61,35 @@ def attach_operators(
       unwrap: makes arrays of a tree of Tensors.
     """
 
-    def operand(other: Any) -> Any:
+    def operand(other: Any, dtype: DType | None) -> Any:
         """The other side of an operator, as an array or number, or NotImplemented."""
         if isinstance(other, tensor_class):
             return other.value
         if isinstance(other, (*NUMBERS, jax.Array, np.ndarray, np.generic)):
             return other
         if isinstance(other, (list, tuple)):
-            return as_array(other, None)
+            return as_array(other, dtype)
         return NotImplemented
 
-    def binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+    def binary(
+        function: Callable[[Any, Any], Any], takes_lists: bool = False
+    ) -> Callable[[Any, Any], Any]:
         def operator(self: Any, other: Any) -> Any:
-            right = operand(other)
+            right = operand(other, self.dtype if takes_lists else None)
             if right is NotImplemented:
                 return right
             with jax.enable_x64(True):
                 try:
                     return wrap(function(self.value, right))
-                except TypeError as error:
-                    raise_of_shapes(error)
+                except (TypeError, AttributeError) as error:
+                    raise_of_arguments(error)
 
         return operator
 
-    def reflected(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
-        return binary(lambda own, other: function(other, own))
+    def reflected(
+        function: Callable[[Any, Any], Any], takes_lists: bool
+    ) -> Callable[[Any, Any], Any]:
+        return binary(lambda own, other: function(other, own), takes_lists)
 
     def unary(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
         def operator(self: Any) -> Any:
@@ -89,8 +106,8 @@ def attach_operators(
                     return wrap(function(self.value))
                 try:
                     return wrap(function(self.value, *unwrap(args), **unwrap(kwargs)))
-                except TypeError as error:
-                    raise_of_shapes(error)
+                except (TypeError, AttributeError) as error:
+                    raise_of_arguments(error)
 
         return call
 
@@ -143,8 +160,11 @@ def attach_operators(
         **{f"{name}_": in_place(f"{name}_", f) for name, f in IN_PLACE.items()},
         **{name: unary(function) for name, function in UNARY_OPERATORS.items()},
         **{name: binary(function) for name, function in COMPARISONS.items()},
-        **{f"__{name}__": binary(f) for name, f in ARITHMETIC_OPERATORS.items()},
-        **{f"__r{name}__": reflected(f) for name, f in ARITHMETIC_OPERATORS.items()},
+        **{f"__{name}__": binary(f, name in OF_LISTS) for name, f in ARITHMETIC_OPERATORS.items()},
+        **{
+            f"__r{name}__": reflected(f, name in OF_LISTS)
+            for name, f in ARITHMETIC_OPERATORS.items()
+        },
         "__eq__": equality(equal, False),
         "__ne__": equality(not_equal, True),
     }
