@@ -20,9 +20,10 @@ from msops._base import extremes
 from msops._base.dtypes import as_dtype
 from msops._face import array_math as m
 from msops._face.argument_names import ARGUMENTS, named
+from msops._face.array_arithmetic import kind_of, typed
 from msops._face.axes import Axis, axes_of, axis_of
 from msops._face.tensor_data import as_array
-from msops.errors import ArgumentValueError
+from msops.errors import ArgumentTypeError, ArgumentValueError
 
 Array = Any
 
@@ -112,13 +113,32 @@ def _repeat_interleave(x: Array, repeats: Any, dim: int | None = None) -> Array:
     return jnp.repeat(x, repeats, axis=dim)
 
 
-def _with_lists(function: Callable[[Array, Array], Array]) -> Callable[..., Array]:
-    def method(x: Array, other: Any) -> Array:
-        if isinstance(other, (list, tuple)):
+def _scaled(function: Callable[[Array, Array], Array], takes_lists: bool) -> Callable[..., Array]:
+    """A sum or difference with `alpha` times the other operand, as ``Tensor.add`` takes it."""
+
+    def method(x: Array, other: Any, *, alpha: Any = 1) -> Array:
+        if isinstance(other, (list, tuple)) and takes_lists:
             other = as_array(other, as_dtype(x.dtype))
-        return function(x, other)
+        if type(alpha) is int and alpha == 1:
+            return function(x, other)
+        dtype = function(x, other).dtype
+        return function(x.astype(dtype), m.mul(_factor(alpha, dtype), other).astype(dtype))
 
     return method
+
+
+def _factor(alpha: Any, dtype: np.dtype) -> Array:
+    is_number = isinstance(alpha, (int, float, np.number)) and not isinstance(alpha, bool)
+    if not (is_number or hasattr(alpha, "shape")) or kind_of(jnp.result_type(alpha)) > max(
+        kind_of(dtype), 1
+    ):
+        raise ArgumentTypeError.explained(
+            "Tensor.add",
+            f"expected a number as alpha, an int beside integers; got {alpha!r}",
+            "Multiply the other Tensor by it.",
+        )
+    # An array: a number of numpy would count as Python's.
+    return jnp.asarray(alpha if hasattr(alpha, "shape") else typed(alpha, dtype)).astype(dtype)
 
 
 def _to_dtype(dtype: str) -> Callable[[Array], Array]:
@@ -246,7 +266,7 @@ METHODS: dict[str, Callable[..., Any]] = {
         name: named(getattr(m, name), _NAMES.get(name, ARGUMENTS[name]))
         for name in _OF_ARRAYS.split()
     },
-    "add": named(_with_lists(m.add), "input other"),
+    "add": named(_scaled(m.add, True), "input other"),
     "all": named(m.all, _OF_REDUCTIONS),
     "any": named(m.any, _OF_REDUCTIONS),
     "astype": _astype,
@@ -285,7 +305,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "reshape": named(_reshape, "input shape"),
     "round": _round,
     "std": _spread(jnp.std),
-    "sub": named(_with_lists(m.sub), "input other/y"),
+    "sub": named(_scaled(m.sub, True), "input other/y"),
     "sum": named(_sum, "input axis/dim dtype keepdims/keepdim"),
     "swapaxes": _swapaxes,
     "tile": named(_tile, "input dims/reps"),
@@ -299,12 +319,12 @@ METHODS: dict[str, Callable[..., Any]] = {
 # With an underscore behind the name, these give the Tensor its result.
 IN_PLACE: dict[str, Callable[..., Array]] = {
     **{name: METHODS[name] for name in _IN_PLACE.split()},
-    "add": named(m.add, "input other"),
+    "add": named(_scaled(m.add, False), "input other"),
     "copy": _copy_of,
     "floor_divide": m.floor_div,
     "masked_fill": _masked_fill,
     "remainder": m.mod,
-    "sub": named(m.sub, "input other"),
+    "sub": named(_scaled(m.sub, False), "input other"),
     "zero": jnp.zeros_like,
 }
 
