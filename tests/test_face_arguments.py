@@ -134,6 +134,12 @@ RECORDED: dict[str, Any] = {
     "s.max(0)": [("Float32", 3.0), ("Int64", 0)],
     "s.squeeze(0)": ("Float32", 3.0),
     "s.transpose(0, -1)": ("Float32", 3.0),
+    "ops.full((2,), True)": ("Int64", [1, 1]),
+    "ops.full((2,), ms.Tensor(2, ms.int8))": ("Int64", [2, 2]),
+    "ops.full((2,), np.int32(2))": ("Int64", [2, 2]),
+    "ops.full((2,), 1, dtype=ms.bool_)": ("Bool", [True, True]),
+    "ops.argmin(s)": ("Int64", 0),
+    "s.argmin(0, keepdims=True)": ("Int64", 0),
     # A list beside a Tensor has its dtype.
     "i + [1.5, 2, 3]": ("Int32", [[2, 0, 6], [5, 7, -3]]),
     "(1.5, 2, 3) - i": ("Int32", [[0, 4, 0], [-3, -3, 9]]),

@@ -381,9 +381,14 @@ def argmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
 
 
 def argmin(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
-    """Index of the first smallest entry, Int32 (that of `argmax` is Int64, as in MindSpore)."""
+    """Index of the first smallest entry, Int32, but of one number Int64, which `argmax` always has.
+
+    Source: MindSpore 2.10.0, mindspore/ops/function/math_func.py, argmin.
+    """
     place = _place_of(x, axis, "ops.argmin")
-    return jnp.argmin(x, axis=place, keepdims=keepdims and place is not None).astype(np.int32)
+    return jnp.argmin(x, axis=place, keepdims=keepdims and place is not None).astype(
+        np.int32 if x.ndim else np.int64
+    )
 
 
 def div(x: Array, y: Array, rounding_mode: str | None = None) -> Array:

@@ -159,11 +159,19 @@ def full(size: Any, fill_value: Any, *, dtype: Any = None) -> Tensor:
     Args:
       size: extents, an int or a tuple of int.
       fill_value: the value.
-      dtype: its dtype; None means that of ``Tensor(fill_value)``.
+      dtype: its dtype; None means Int64, or that of a float, which MindSpore would truncate.
 
-    Source: MindSpore 2.7.2, mindspore/ops/function/array_func.py, full.
+    Source: MindSpore 2.10.0, mindspore/ops/function/array_func.py, full.
     """
-    return _filled(size, fill_value, dtype or Tensor(fill_value).dtype)
+    if dtype is None:
+        # Numbers of numpy are Python's.
+        value = fill_value.item() if isinstance(fill_value, np.number) else fill_value
+        own = Tensor(value).dtype
+        dtype = np.int64 if own.dtype.kind in "biu" else own
+    if isinstance(fill_value, Tensor):
+        entry = FUNCTIONS["cast"](fill_value.reshape(()), dtype)  # type: ignore[attr-defined]
+        return FUNCTIONS["broadcast_to"](entry, (size,) if isinstance(size, int) else size)
+    return _filled(size, fill_value, dtype)
 
 
 def arange(start: Any = 0, end: Any = None, step: Any = 1, *, dtype: Any = None) -> Tensor:
