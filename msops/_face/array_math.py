@@ -54,6 +54,53 @@ def reduction(function: Callable[..., Array]) -> Callable[..., Array]:
     return call
 
 
+def started(
+    best: Callable[[Array, Array], Array], x: Array, initial: Any, where: Any, who: str
+) -> Array:
+    """`x` with no entry worse than `initial`, which stands where `where` does not hold.
+
+    Raises:
+      ArgumentTypeError: `where` is neither a bool nor a Tensor of them, or `initial` no number.
+      ArgumentValueError: there is a mask, but no `initial`.
+    """
+    if initial is not None:
+        if isinstance(initial, (str, tuple, list)) or jnp.ndim(initial):
+            raise ArgumentTypeError.explained(
+                who, f"expected a number as initial; got {initial!r}", "Pass one number."
+            )
+        initial = jnp.asarray(initial).astype(x.dtype)
+        x = best(x, initial)
+    if where is None or where is True:
+        return x
+    if str(getattr(where, "dtype", type(where).__name__)) != "bool":
+        raise ArgumentTypeError.explained(
+            who, f"expected a bool or a Bool Tensor as where; got {where!r}", "Compare: x > 0."
+        )
+    if initial is None:
+        raise ArgumentValueError.explained(
+            who, "expected initial beside where; got none", "Pass initial=, which masked ones are."
+        )
+    return jnp.where(jnp.broadcast_to(where, x.shape), x, initial)
+
+
+def _extreme(
+    reduce: Callable[..., Array], best: Callable[[Array, Array], Array]
+) -> Callable[..., Array]:
+    def call(
+        x: Array,
+        axis: Axis = None,
+        keep_dims: bool = False,
+        *,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Array:
+        x = started(best, x, initial, where, f"ops.{reduce.__name__}")
+        return reduce(x, axis=axes_of(x, axis), keepdims=keep_dims)
+
+    call.__name__ = call.__qualname__ = reduce.__name__
+    return call
+
+
 def _mean(x: Array, axis: Axis, keepdims: bool) -> Array:
     return jnp.mean(x, axis=axis, keepdims=keepdims).astype(x.dtype)
 
@@ -478,7 +525,7 @@ tanh = unary_float(jnp.tanh)
 erf = unary_float(jax.lax.erf)
 sigmoid = unary_float(jax.nn.sigmoid)
 mean = reduction(_mean)
-amax = reduction(extremes.amax)
-amin = reduction(extremes.amin)
+amax = _extreme(extremes.amax, jnp.maximum)
+amin = _extreme(extremes.amin, jnp.minimum)
 all = reduction(jnp.all)
 any = reduction(jnp.any)

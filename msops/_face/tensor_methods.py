@@ -150,11 +150,17 @@ def _astype(x: Array, dtype: Any, copy: bool = True) -> Array:
     return m.cast(x, dtype)
 
 
-def _sum(x: Array, axis: Axis = None, dtype: Any = None, keepdims: bool = False) -> Array:
+def _sum(
+    x: Array, axis: Axis = None, dtype: Any = None, keepdims: bool = False, initial: Any = None
+) -> Array:
     # By position MindSpore takes a dtype, or whether to keep the axes.
     if isinstance(dtype, bool):
         dtype, keepdims = None, dtype
-    return m.sum(x, axis, keepdims, dtype)
+    total = m.sum(x, axis, keepdims, dtype)
+    if initial is None:
+        return total
+    total = m.add(total, initial)
+    return total if dtype is None or as_dtype(dtype).name != "bool" else total.astype(bool)
 
 
 def _mean(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
@@ -187,7 +193,9 @@ def _along_jvp(
     return best(x, axis=dim, keepdims=keepdims), slope if keepdims else jnp.squeeze(slope, dim)
 
 
-def _extreme(best: Callable[..., Array], index: Callable[..., Array]) -> Callable[..., Any]:
+def _extreme(
+    best: Callable[..., Array], index: Callable[..., Array], of_two: Callable[..., Array], who: str
+) -> Callable[..., Any]:
     def method(
         x: Array,
         dim: Axis = None,
@@ -195,11 +203,19 @@ def _extreme(best: Callable[..., Array], index: Callable[..., Array]) -> Callabl
         *,
         axis: Axis = None,
         keepdims: bool | None = None,
+        initial: Any = None,
+        where: Any = None,
         return_indices: bool = False,
     ) -> Any:
         # A dim that is an int asks for the places, too, unless other names say otherwise.
-        is_pair = isinstance(dim, int) and keepdims is None
-        axis, kept = axis if dim is None else dim, bool(keepdims or keepdim)
+        has_others = not (keepdims is initial is where is None)
+        is_pair = isinstance(dim, int) and not has_others
+        axis = axis if dim is None else dim
+        # Of all entries it is a number, whatever else there is, as in MindSpore 2.10.0,
+        # mindspore/ops/function/array_func.py, max.
+        kept = bool(keepdims or keepdim) and axis is not None
+        if axis is not None:
+            x = m.started(of_two, x, initial, where, who)
         if is_pair or (return_indices and isinstance(axis, int)):
             return value(x, axis, kept), index(x, axes_of(x, axis), keepdims=kept).astype(np.int64)
         return value(x, axis, kept)
@@ -292,9 +308,9 @@ METHODS: dict[str, Callable[..., Any]] = {
     "le": named(m.less_equal, "input other"),
     "long": _to_dtype("int64"),
     "lt": named(m.less, "input other"),
-    "max": _extreme(extremes.amax, jnp.argmax),
+    "max": _extreme(extremes.amax, jnp.argmax, jnp.maximum, "Tensor.max"),
     "mean": named(_mean, _OF_REDUCTIONS),
-    "min": _extreme(extremes.amin, jnp.argmin),
+    "min": _extreme(extremes.amin, jnp.argmin, jnp.minimum, "Tensor.min"),
     "ne": named(m.not_equal, "input other"),
     "numel": jnp.size,
     "permute": named(_permute, "input dims/axis"),
