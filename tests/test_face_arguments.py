@@ -160,6 +160,18 @@ RECORDED: dict[str, Any] = {
     "i.sum(axis=0, initial=2.5)": ("Float32", [7.5, 5.5, -0.5]),
     "f.sum(0, ms.float64, True, 2)": ("Float64", [[8.0, 5.0, -0.5]]),
     "f.sum(axis=0, dtype=ms.bool_, initial=2)": ("Bool", [True, True, True]),
+    "f.std(dim=0, correction=1)": (
+        "Float32",
+        [2.1213202476501465, 5.303300857543945, 6.717514514923096],
+    ),
+    "f.std(0, correction=1)": (
+        "Float32",
+        [2.1213202476501465, 5.303300857543945, 6.717514514923096],
+    ),
+    "f.std(dim=(0, 1), keepdim=True)": ("Float32", [[4.006938457489014]]),
+    "f.std(axis=0, ddof=0, keepdims=True)": ("Float32", [[1.5, 3.75, 4.75]]),
+    "f.var(0, 2)": ("Float32", [float("inf")] * 3),
+    "ops.var(f, 0, 3)": ("Float32", [-4.5, -28.125, -45.125]),
     # A list beside a Tensor has its dtype.
     "i + [1.5, 2, 3]": ("Int32", [[2, 0, 6], [5, 7, -3]]),
     "(1.5, 2, 3) - i": ("Int32", [[0, 4, 0], [-3, -3, 9]]),

@@ -403,9 +403,19 @@ def flatten(x: Array, order: str = "C", *, start_dim: int = 1, end_dim: int = -1
 
 
 def var(x: Array, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> Array:
-    """Variance: the sum of squared distances from the mean, over the count less `ddof`."""
-    x = _floating(x)
-    return jnp.var(x, axis=axes_of(x, axis), ddof=ddof, keepdims=keepdims).astype(x.dtype)
+    """Variance: the sum of squared distances from the mean, over the count less `ddof`.
+
+    As in MindSpore, that may be 0 or less.
+    """
+    x, axes = _floating(x), axes_of(x, axis)
+    spread = jnp.var(x, axis=axes, keepdims=keepdims)
+    count = x.size // builtins.max(spread.size, 1)
+    if 0 < ddof < count:
+        spread = jnp.var(x, axis=axes, ddof=ddof, keepdims=keepdims)
+    elif ddof:
+        # jax.numpy has NaN.
+        spread = spread * count / jnp.asarray(count - ddof, spread.dtype)
+    return spread.astype(x.dtype)
 
 
 def count_nonzero(

@@ -229,11 +229,8 @@ def _extreme(
     return method
 
 
-def _spread(function: Callable[..., Array]) -> Callable[..., Array]:
-    def method(x: Array, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> Array:
-        return function(m._floating(x), axis=axes_of(x, axis), ddof=ddof, keepdims=keepdims)
-
-    return method
+def _std(x: Array, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> Array:
+    return jnp.sqrt(m.var(x, axis, ddof, keepdims))
 
 
 def _round(x: Array, decimals: int = 0) -> Array:
@@ -320,7 +317,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "repeat_interleave": _repeat_interleave,
     "reshape": named(_reshape, "input shape"),
     "round": _round,
-    "std": _spread(jnp.std),
+    "std": named(_std, "input axis/dim ddof/correction keepdims/keepdim"),
     "sub": named(_scaled(m.sub, True), "input other/y"),
     "sum": named(_sum, "input axis/dim dtype keepdims/keepdim"),
     "swapaxes": _swapaxes,
@@ -328,7 +325,7 @@ METHODS: dict[str, Callable[..., Any]] = {
     "to": m.cast,
     "transpose": named(_transpose, "input dim0/axes dim1"),
     "unsqueeze": named(m.expand_dims, "input dim"),
-    "var": _spread(jnp.var),
+    "var": m.var,
     "view": named(_reshape, "input shape"),
 }
 
