@@ -36,6 +36,13 @@ def running_sum(x):
     return y
 
 
+def running_product(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        y[i] = x[i] if i == 0 else y[i - 1] * x[i]
+    return y
+
+
 def largest(x):
     y = output_tensor((1,), x.dtype)
     y[0] = x[0]
@@ -57,6 +64,12 @@ def forms_of(op: Custom, *args: Any) -> Finding:
             (loops(multiply, "native"), (np.ones(9000, np.float32),) * 2, "2250 elements, 9000"),
             (loops(matrix_times), (X, X[0]), "15 elements, 7683 elements"),
             (loops(running_sum), (X[0],), "5 elements, 5121 elements"),
+            # Where it overflows depends on the order of its factors.
+            (
+                loops(running_product),
+                (np.float32([0.5, 3, 2, 0.7]),),
+                "4 elements, 4097 elements",
+            ),
         ],
     ),
 )

@@ -11,6 +11,9 @@ from msops.testing.guarded import show
 
 # Two lowerings of one op differ in the order of sums, which costs a few hundred units at most.
 _UNITS = 256
+# Where a product overflows depends on the order of its factors: in another one, what is infinite
+# may be a number that is still larger than this part of the largest.
+_OVERFLOWING = 1 / 16
 # Numbers that are larger may wrap around, or overflow a float of 16 bits.
 _COUNTED = 1 << 15
 
@@ -47,14 +50,25 @@ def close(
     """
     if not jnp.issubdtype(left.dtype, jnp.inexact):
         return left == right
-    unit = float(jnp.finfo(left.dtype).eps)
+    info = jnp.finfo(left.dtype)
+    unit = float(info.eps)
     wide = np.complex128 if jnp.issubdtype(left.dtype, jnp.complexfloating) else np.float64
     left, right = left.astype(wide), right.astype(wide)
     finite = np.abs(left[np.isfinite(left)])
     # Of the largest element, as sums cancel.
     scale = max(scale, float(finite.max(initial=0)))
     part = max(terms, _UNITS) * unit
-    return np.isclose(right, left, rtol=part, atol=part * scale, equal_nan=True)
+    alike = np.isclose(right, left, rtol=part, atol=part * scale, equal_nan=True)
+    return np.asarray(alike | _both_overflow(left, right, _OVERFLOWING * float(info.max)))
+
+
+def _both_overflow(left: np.ndarray, right: np.ndarray, least: float) -> np.ndarray:
+    """Returns which real numbers are both so large, of one sign, and at least one infinite."""
+    if np.iscomplexobj(left):
+        return np.zeros(left.shape, bool)
+    is_infinite = np.isinf(left) | np.isinf(right)
+    are_large = np.minimum(np.abs(left), np.abs(right)) >= least
+    return np.asarray(is_infinite & are_large & ((left < 0) == (right < 0)))
 
 
 def largest(array: np.ndarray) -> float:
