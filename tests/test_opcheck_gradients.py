@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import jax
@@ -224,6 +225,18 @@ def test_a_rule_that_cannot_be_traced_is_found(rule: Any, said: str) -> None:
     finding = gradient_of(Custom(np.square, first, first, bprop=rule), X)
     assert finding.verdict == "failed", finding
     assert finding.details[0].startswith(said)
+
+
+def test_a_tail_that_ends_before_its_slope_is_no_fault() -> None:
+    def kernel(x: np.ndarray) -> np.ndarray:
+        of_each = [0.5 * value * (1 + math.erf(value / math.sqrt(2))) for value in x.flat]
+        return np.asarray(of_each, x.dtype).reshape(x.shape)
+
+    def rule(x: Any, out: Any, dout: Any) -> Any:
+        return jax.vjp(lambda x: jax.nn.gelu(x, approximate=False), x)[1](dout)
+
+    finding = gradient_of(Custom(kernel, first, first, bprop=rule), X * np.float32([1, 1, -1, 1]))
+    assert finding.verdict == "passed", finding
 
 
 def test_an_op_without_gradient_is_not_compared_elsewhere() -> None:

@@ -128,6 +128,9 @@ def compare(
             for w, r in zip(weights, results, strict=True)
         ]
         rounding = _UNITS * unit * math.hypot(*sizes) / balanced
+        if not any(slopes):  # 1 + erf(x) ends before its slope does
+            norms = math.hypot(*map(np.linalg.norm, weights))
+            rounding = max(rounding, _UNITS * unit * norms * largest(direction))
         scales = [max(np.abs(terms).sum(), abs(measured)) for terms in terms_of_mode.values()]
         part_of_one = _TOLERANCES[how.precision]
         if how.only_if_smooth and (
