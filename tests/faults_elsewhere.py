@@ -296,6 +296,14 @@ def by_groups(x: np.ndarray, groups: int = 2) -> np.ndarray:
     return np.asarray(rows - rows.mean(0, keepdims=True), x.dtype).reshape(x.shape)
 
 
+def scattered(x: np.ndarray, at: np.ndarray) -> np.ndarray:
+    y = np.zeros_like(x)
+    for place, value in zip(at.flat, x.flat, strict=True):
+        if 0 <= place < len(y):
+            y[place] = y[place] / 2 + value
+    return y
+
+
 def looked_up(x: np.ndarray, way: str = "exp") -> np.ndarray:
     return {"exp": np.exp, "tanh": np.tanh}[way](x)
 
@@ -652,6 +660,8 @@ RIGHT = (
     python("axes reversed", "", lambda x: x.T, CUBE, shape=lambda x: x[::-1]),
     library("an index, refused out of range", "", "HealthyGather", LINE, PLACES, shape=places),
     library("shapes that differ, refused", "", "HealthySum", LINE, LINE),
+    # Indices that are made to fit fewer places are no longer all different.
+    python("an index for each element", "", scattered, LINE, np.int32([2, 0, 3, 1])),
     python(
         "squares, others refused by NumPy",
         "",

@@ -146,6 +146,7 @@ def ordered_cases(subject: Subject, trials: Sequence[Trial], is_safe: bool) -> l
         steps = {own.ndim - array.ndim for own, array in zip(trial.flat, given, strict=True)}
         # With an axis more in each, inputs of unlike ranks may fit together otherwise.
         fit = steps == {0} or (len(steps) == 1 and len({array.ndim for array in given}) == 1)
+        fit = fit and _keeps_unlike_integers(given, trial.flat)
         if trial.results and fit and max(a.size for a in trial.flat) <= _MOST:
             taken[trial.inputs] = trial.flat, steps.pop()
     wanted: list[tuple[str, Reordering | None, Arrays]] = []
@@ -168,6 +169,18 @@ def ordered_cases(subject: Subject, trials: Sequence[Trial], is_safe: bool) -> l
             moved = {key: results[name, key] for key in all_places if (name, key) in results}
             cases.append(Case(name, flat, unmoved, more, moved))
     return cases if cases and cases[0].flat is given else []
+
+
+def _keeps_unlike_integers(given: Arrays, flat: Arrays) -> bool:
+    """Returns whether integers that differ do so still, as far as there are as many places.
+
+    Indices that had to be changed to fit may be those of one place, where order counts.
+    """
+    return all(
+        len(np.unique(array)) >= min(array.size, len(np.unique(own)))
+        for own, array in zip(given, flat, strict=True)
+        if np.issubdtype(own.dtype, np.integer)
+    )
 
 
 def _keeps_squares(given: Arrays, flat: Arrays) -> bool:
