@@ -296,6 +296,12 @@ def by_groups(x: np.ndarray, groups: int = 2) -> np.ndarray:
     return np.asarray(rows - rows.mean(0, keepdims=True), x.dtype).reshape(x.shape)
 
 
+def middle(x: np.ndarray) -> np.ndarray:
+    if x.ndim != 2 or not x.shape[1]:
+        raise ValueError("expected rows")
+    return np.sort(x)[:, (x.shape[1] - 1) // 2]
+
+
 def scattered(x: np.ndarray, at: np.ndarray) -> np.ndarray:
     y = np.zeros_like(x)
     for place, value in zip(at.flat, x.flat, strict=True):
@@ -660,6 +666,10 @@ RIGHT = (
     python("axes reversed", "", lambda x: x.T, CUBE, shape=lambda x: x[::-1]),
     library("an index, refused out of range", "", "HealthyGather", LINE, PLACES, shape=places),
     library("shapes that differ, refused", "", "HealthySum", LINE, LINE),
+    python(
+        *("the middle one of rows", "", middle, np.float32([[0.5, 3, 2], [1, -4, 0]])),
+        shape=lambda x: x[:1],
+    ),
     # Indices that are made to fit fewer places are no longer all different.
     python("an index for each element", "", scattered, LINE, np.int32([2, 0, 3, 1])),
     python(

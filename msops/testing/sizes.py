@@ -103,7 +103,7 @@ def _special_places(
     # Of numbers that repeat, the first few have the same extremes as all. But rows that are alike
     # do not show on what a place depends.
     cases = [case for case in of_all if not case.name.endswith(_DIFFERENT)]
-    faults = unrepeated(subject, trials, is_of_elements(cases))
+    faults = unrepeated(subject, trials, is_of_elements(cases), is_safe)
     return (
         faults
         or out_of_order(subject, of_all, is_safe)
