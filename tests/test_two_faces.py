@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from custom_ops import aot, first, multiply_bprop, scale_sum_info
+from support_table import OPS
 
 import msops as ms
 from msops import Custom, Tensor, errors, nn
@@ -524,6 +525,15 @@ def test_a_list_of_numbers_beside_arrays_of_jax_is_one_array() -> None:
         np.testing.assert_array_equal(result, numbers)
     received = Custom(lambda x: x, lambda x: x, lambda x: x)([1, 2])
     np.testing.assert_array_equal(received, [1, 2])
+
+
+@pytest.mark.parametrize("kind", OPS)
+def test_every_kind_of_kernel_takes_a_list_of_numbers(kind: str) -> None:
+    op = OPS[kind]()
+    for call in (op, jax.jit(lambda x, op=op: op(x, [1.0, 2.0]))):
+        numbers = [[1.0, 2.0]] if call is op else []
+        np.testing.assert_array_equal(call(jnp.float32([3, 4]), *numbers), [3, 8])
+    np.testing.assert_array_equal(op(Tensor([3.0, 4.0]), [1.0, 2.0]).asnumpy(), [3, 8])
 
 
 @pytest.mark.parametrize("number", [2, 0.1, True, -0.0, 0.0], ids=repr)
