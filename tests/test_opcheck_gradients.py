@@ -177,6 +177,26 @@ def test_a_gradient_is_compared_for_other_values_of_attributes(
         assert finding.details[0].startswith("p=3: input 0, float32[4]")
 
 
+@pytest.mark.parametrize(
+    ("is_above", "verdict"),
+    [
+        (lambda x, out: out > 0, "failed"),  # of a negative slope, they are those below
+        (lambda x, out: x > 0, "passed"),
+    ],
+)
+def test_a_gradient_is_compared_for_a_negative_attribute(is_above: Any, verdict: str) -> None:
+    op = pyfunc(
+        lambda x, slope: np.where(x > 0, x, slope * x).astype(x.dtype),
+        out=lambda x, slope: x,
+        attrs={"slope": 0.25},
+        bprop=lambda x, slope, out, dout: (jnp.where(is_above(x, out), 1, slope) * dout,),
+    )
+    finding = gradient_of(op, X * np.float32([1, -1, 1, -1]))
+    assert finding.verdict == verdict, finding
+    if verdict == "failed":
+        assert finding.details[0].startswith("slope=-1.25: input 0")
+
+
 # What is not smooth, or has no gradient beyond some numbers, is no fault.
 HARMLESS = {
     "log": (np.log, jnp.log),

@@ -215,7 +215,7 @@ def other_values(value: Any) -> list[Any]:
     if isinstance(value, int):
         return [value + 1, value - 1]
     if isinstance(value, float):
-        return [2 * value + 1, value / 2]
+        return [2 * value + 1, value / 2, -value - 1]
     if isinstance(value, tuple):
         others = [other_values(item) for item in value]
         return list(zip(*others, strict=False)) if others else []
