@@ -52,7 +52,6 @@ from msops._loops.ir.nodes import (
 from msops._loops.ir.walk import (
     A,
     Scope,
-    accesses_in,
     bodies,
     map_accesses,
     map_bodies,
@@ -60,7 +59,7 @@ from msops._loops.ir.walk import (
     with_parts,
     with_value,
 )
-from msops._loops.to_c.facts.blocks import can_swap, in_groups, index, is_alike
+from msops._loops.to_c.facts.blocks import in_groups, index, is_alike
 
 LANES = 32
 """Rows that take a step together: the float32 elements of two vectors of 512 bits, as each step of
@@ -140,10 +139,6 @@ class _Group:
                 alone.clear()
 
         for stmt in body:
-            if isinstance(stmt, For) and self._is_over_kept(stmt, wide):
-                flush()
-                placed.append(with_parts(stmt, body=self.placed(stmt.body, wide)))
-                continue
             if not _has_rows(stmt, self.rows):
                 alone.append(stmt)
                 continue
@@ -162,18 +157,6 @@ class _Group:
                 placed.append(row)
         flush()
         return tuple(placed)
-
-    def _is_over_kept(self, loop: For, wide: Mapping[str, Buffer]) -> bool:
-        """Returns whether a loop without rows goes over arrays of which each lane has its own.
-
-        Around the lanes it touches elements beside each other.
-        """
-        arrays = {name for name, buffer in wide.items() if len(buffer.shape) > 1}
-        return (
-            not _has_rows(loop, self.rows)
-            and can_swap(self.loop, loop)
-            and any(access.buffer in arrays for access in accesses_in(loop.body))
-        )
 
     def _while_any_goes_on(self, row: For, condition: Expr, wide: Mapping[str, Buffer]) -> Stmt:
         """Returns a loop that is left once a condition holds in none of the lanes."""

@@ -90,43 +90,36 @@ class _Lanes:
         if trips is None or trips < 2 * FEWEST_LANES:
             return None
         (inside,) = scope.inside(loop)
-
-        for may_be_nested in (False, True):
-            around: list[For | If] = []
-            body = self._prepared(loop.body, loop, inside, around, may_be_nested)
-            if around and self._pays(body, around, inside.ranges):
-                return in_lanes(loop, body, around, scope, self._names)
-        return None
+        around: list[For | If] = []
+        body = self._prepared(loop.body, loop, inside, around)
+        if not around or not self._pays(body, around, inside.ranges):
+            return None
+        return in_lanes(loop, body, around, scope, self._names)
 
     def _prepared(
-        self,
-        body: tuple[Stmt, ...],
-        loop: For,
-        scope: Scope,
-        around: list[For | If],
-        may_be_nested: bool,
+        self, body: tuple[Stmt, ...], loop: For, scope: Scope, around: list[For | If]
     ) -> tuple[Stmt, ...]:
         """Returns a body in which the rows for lanes read copies of elements that they read often.
 
-        Nothing but local variables of an iteration may surround such a row; loops that are no rows
-        themselves, too, if rows `may_be_nested`. The loops around and inside of a row, and
-        conditions that are the same in all rows, go around the lanes, and are added to `around`.
+        Nothing but local variables of an iteration, and loops that are no rows themselves, may
+        surround such a row. The loops around and inside of a row, and conditions that are the same
+        in all rows, go around the lanes, and are added to `around`.
         """
         prepared: list[Stmt] = []
         for stmt in body:
             match stmt:
                 case Local(buffer=buffer) if size_bytes(buffer) <= _MOST_BYTES:
                     (inside,) = scope.inside(stmt)
-                    inner = self._prepared(stmt.body, loop, inside, around, may_be_nested)
+                    inner = self._prepared(stmt.body, loop, inside, around)
                     prepared.append(with_parts(stmt, body=inner))
                 case For() if self._is_row(stmt, loop, scope):
                     row = with_copies(stmt, self._repeated(stmt, loop, scope), self._names)
                     around += around_lanes(row, loop)
                     prepared += row
-                case For(kind="serial" | "reduction") if may_be_nested and can_swap(loop, stmt):
+                case For(kind="serial" | "reduction") if can_swap(loop, stmt):
                     (inside,) = scope.inside(stmt)
                     rows: list[For | If] = []
-                    inner = self._prepared(stmt.body, loop, inside, rows, may_be_nested)
+                    inner = self._prepared(stmt.body, loop, inside, rows)
                     outer = with_parts(stmt, body=inner)
                     around += [outer, *rows] if rows else []
                     prepared.append(outer)
