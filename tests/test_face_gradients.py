@@ -129,6 +129,8 @@ x = Tensor([1.0, 2.0])
         (lambda: ms.grad(double, True), TypeError, "got True"),
         (lambda: ms.grad(double, -1), ValueError, "got -1"),
         (lambda: ms.grad(double, 5)(x), RuntimeError, "grad_position 5 was asked for"),
+        (lambda: ms.grad(double, (0, 0)), ValueError, "expected each position once"),
+        (lambda: ms.value_and_grad(double, (0, 0)), ValueError, "expected each position once"),
         (lambda: ms.grad(double, 0, [1]), TypeError, "expected weights Parameter"),
         (lambda: ms.grad(double)(2.0), GradientTypeError, "got float"),
         (lambda: ms.grad(double, has_aux=True)(x), GradientValueError, "two outputs or more"),

@@ -33,6 +33,11 @@ def as_positions(who: str, grad_position: Any) -> tuple[int, ...]:
             raise ArgumentValueError.explained(
                 who, f"expected grad_position at least 0; got {entry}", "Count from 0."
             )
+    if len(set(entries)) < len(entries):
+        # JAX would give one of the two all of the gradient, and the other 0.
+        raise ArgumentValueError.explained(
+            who, f"expected each position once; got {grad_position}", "Name every position once."
+        )
     return entries
 
 
