@@ -59,6 +59,8 @@ def close(
     scale = max(scale, float(finite.max(initial=0)))
     part = max(terms, _UNITS) * unit
     alike = np.isclose(right, left, rtol=part, atol=part * scale, equal_nan=True)
+    if np.all(alike):
+        return alike
     return np.asarray(alike | _both_overflow(left, right, _OVERFLOWING * float(info.max)))
 
 
