@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import jax
@@ -129,3 +130,25 @@ def test_a_result_of_another_shape_than_out_says_for_another_value() -> None:
     )
     finding = values_of(op)
     assert finding.verdict == "failed", finding
+
+
+def test_a_setting_of_jax_that_a_function_leaves_is_found() -> None:
+    def wide(x: np.ndarray) -> np.ndarray:
+        sys.modules.pop("colorsys", None)
+        import colorsys  # noqa: F401 - what a module sets is no excuse
+
+        jax.config.update("jax_enable_x64", True)
+        return x + 1
+
+    def wide_inside(x: np.ndarray) -> np.ndarray:
+        with jax.enable_x64(True):
+            return x + 1
+
+    was_wide = jax.config.jax_enable_x64
+    try:
+        finding = check_one(pyfunc(wide, out=lambda x: x), "many calls", X)
+    finally:
+        jax.config.update("jax_enable_x64", was_wide)
+    assert finding.verdict == "failed", finding
+    assert finding.details[0].startswith("JAX's jax_enable_x64: "), finding
+    assert check_one(pyfunc(wide_inside, out=lambda x: x), "many calls", X).verdict == "passed"

@@ -27,6 +27,15 @@ x64_enabled: Callable[[], bool] = functools.partial(
 """Returns whether 64-bit types are enabled here (the flag, or a surrounding context)."""
 
 
+def process_settings() -> dict[str, Any]:
+    """Returns JAX's settings of the process, which a thread may have other values of."""
+    holders = jax.config._value_holders.items()
+    return {
+        name: holder.get_global() if isinstance(holder, config.State) else holder.value
+        for name, holder in holders
+    }
+
+
 def shaped_array(struct: jax.ShapeDtypeStruct, inputs: Sequence[Any], who: str) -> Any:
     """Returns the abstract value of a result.
 

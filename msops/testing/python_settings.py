@@ -21,13 +21,15 @@ from collections.abc import Callable, Iterator
 from types import ModuleType
 from typing import Any
 
-import jax
 import numpy as np
 
+from msops import _jax_seam as seam
 from msops.testing.child.settings import ENVIRONMENT, changed_settings, process_settings
 
 # What Python sets in `sys` by itself.
 _OWN_OF_SYS = ("_", "last_", "modules", "path_importer_cache", "exc_")
+# What names of JAX's settings begin with.
+_OF_JAX = "JAX's "
 # Modules whose functions others have replaced.
 _MODULES = (builtins, math, np, os, random, time)
 # How often, and how long in all, settings are looked at without a call.
@@ -47,8 +49,11 @@ class SettingsWatch:
         before, modules = _settings(), len(sys.modules)
         yield
         after = _settings()
-        if len(sys.modules) != modules:  # what a module sets that is imported is its own
-            after |= {name: before[name] for name in _python_settings() if name in before}
+        if len(sys.modules) != modules:
+            # What a module sets that is imported is its own. But no program expects that of JAX's
+            # settings, by which its next arrays are of other dtypes.
+            kept = [name for name in _python_settings() if not name.startswith(_OF_JAX)]
+            after |= {name: before[name] for name in kept if name in before}
         self._changes = changed_settings(before, after) | self._changes
 
     def lines(self) -> list[str]:
@@ -100,7 +105,7 @@ def _python_settings() -> dict[str, Any]:
         if not name.startswith(_OWN_OF_SYS)
     }
     settings |= {f"the names of {module.__name__}": _names_of(module) for module in _MODULES}
-    return settings | {f"JAX's {name}": value for name, value in jax.config.values.items()}
+    return settings | {f"{_OF_JAX}{name}": value for name, value in seam.process_settings().items()}
 
 
 def _names_of(module: ModuleType) -> str:
