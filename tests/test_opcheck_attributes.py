@@ -132,6 +132,21 @@ def test_a_result_of_another_shape_than_out_says_for_another_value() -> None:
     assert finding.verdict == "failed", finding
 
 
+@pytest.mark.parametrize(("axis", "verdict"), [(1, "failed"), (-1, "passed")])
+def test_a_rule_of_batches_is_compared_at_other_ranks(axis: int, verdict: str) -> None:
+    def out(x: Any) -> Any:
+        if not x.shape:
+            raise ValueError("an axis is needed")
+        return x
+
+    op = pyfunc(lambda x: np.sort(x, axis=-1), out=out)
+    op.def_vmap(lambda axis_size, in_batched, x: (jax.numpy.sort(x, axis=axis), True))
+    finding = check_one(op, "vmap", X)
+    assert finding.verdict == verdict, finding
+    if verdict == "failed":
+        assert finding.details[0].startswith("rank 1 -> 2: all inputs mapped: "), finding
+
+
 def test_a_setting_of_jax_that_a_function_leaves_is_found() -> None:
     def wide(x: np.ndarray) -> np.ndarray:
         sys.modules.pop("colorsys", None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
@@ -10,7 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from msops.testing.other_inputs import other_elements
+from msops._op.identity import ByValue
+from msops.testing.other_inputs import other_elements, with_other_ranks
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
 from msops.testing.tolerances import disagreements
@@ -38,6 +40,10 @@ def check_vmap(subject: Subject) -> Finding:
     levels = [] if lines or is_looped else list(_levels(every))
     for inner, outer in levels:
         lines += _of_two(subject, inner, outer)
+    # A loop is right at any rank, and so are programs of XLA but for a rule of the author's.
+    vmap = subject.options.vmap
+    if not lines and (isinstance(vmap, ByValue) or not (vmap == "sequential" or subject.is_of_xla)):
+        lines = _of_other_ranks(subject, every)
     if lines:
         return failed(
             check,
@@ -66,6 +72,18 @@ def batch_lines(subject: Subject, mapped: Mapped, every: Mapped) -> list[str]:
     got = jax.vmap(subject.apply, _axes(every, mapped, 0))(*flat)
     what = "all inputs mapped" if mapped == every else f"input {mapped[0]} mapped"
     return [f"{what}: {line}" for line in disagreements(expected, [*map(np.asarray, got)])]
+
+
+def _of_other_ranks(subject: Subject, every: Mapped) -> list[str]:
+    """Reports where a batch of inputs of another rank, which the op takes, has other results."""
+    lines = []
+    for name, flat in with_other_ranks(subject.flat):
+        with contextlib.suppress(Exception):  # the op does not take them, or its rule says so
+            other = subject.on(flat)
+            other.check_taken(flat)
+            if other.stands([flat]):
+                lines += [f"{name}: {line}" for line in batch_lines(other, every, every)]
+    return lines
 
 
 def _levels(every: Mapped) -> Iterator[tuple[Mapped, Mapped]]:

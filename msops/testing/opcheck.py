@@ -137,7 +137,7 @@ def opcheck(
     - "gradient": both modes against central differences, in float64 where the op takes it; also for
       other numbers, sizes, ranks and attributes than those given, at second order, and under jit
       and vmap.
-    - "vmap": against a loop, every input mapped and each alone.
+    - "vmap": against a loop, every input mapped and each alone; a rule at other ranks, too.
     - "sharding": against one device, where there are several; divided along each dimension that
       the op's rule lets be divided.
     - "sanitizers", on request.
