@@ -17,6 +17,7 @@ import numpy as np
 from msops.testing.bad_inputs import no_longer_square, with_last_integer
 from msops.testing.code_constants import words_of
 from msops.testing.finite_differences import REAL, average_size
+from msops.testing.lists import with_longer_attributes, with_other_lists
 from msops.testing.other_inputs import grown, resized, stretched, with_many_rows, with_other_ranks
 from msops.testing.subject import Subject, structs_of
 
@@ -50,6 +51,9 @@ def other_points(subject: Subject) -> Iterator[tuple[str, Subject]]:
         yield name, _redrawn(subject, flat, _like)
     yield from subject.with_other_attributes()
     yield from _with_other_words(subject)
+    yield from with_longer_attributes(subject)
+    for name, other in with_other_lists(subject):
+        yield name, _redrawn(other, other.flat, _like)
 
 
 def huge_point(subject: Subject) -> Subject:

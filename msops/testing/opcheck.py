@@ -121,8 +121,8 @@ def opcheck(
       other settings of the process behind. Where glibc can check its heap, it does, and fills what
       it allocates and frees.
     - "two threads": unlike inputs at once.
-    - "sizes": each extent 0, all 1, odd ones, and more than 100,000 elements, other ranks, and
-      shapes that may not fit: those are refused, or do no harm.
+    - "sizes": each extent 0, all 1, odd ones, and more than 100,000 elements, other ranks, lists of
+      other lengths, and shapes that may not fit: those are refused, or do no harm.
       Where results repeat with the inputs, or follow their order, at sizes close to those given,
       they have to at all; and no place but the first may be the only one that is special.
     - "values": NaN, infinities, zeros, huge, tiny and negative numbers, and integers that may be no

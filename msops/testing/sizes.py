@@ -15,6 +15,7 @@ from msops.testing.bad_inputs import with_unlike_shapes
 from msops.testing.bounds import crash_line
 from msops.testing.corners import changed_corners
 from msops.testing.guarded import HangError, run_jobs
+from msops.testing.lists import list_trials, unused_lines
 from msops.testing.lone_places import one_alone
 from msops.testing.orders import is_of_elements, ordered_cases, out_of_order
 from msops.testing.other_inputs import (
@@ -74,7 +75,8 @@ def check_sizes(subject: Subject, is_safe: bool) -> Finding:
         trials += try_out(subject, dict(_enlarged(subject)), is_safe)
     shapes = dict(with_unlike_shapes(subject.flat))
     unlike = those_that_end(tries(subject, shapes, may_raise=True), is_safe)
-    faults = fault_lines([*trials, *unlike])
+    lists = list_trials(subject, is_safe)
+    faults = fault_lines([*trials, *unlike, *lists]) or unused_lines(subject, is_safe)
     different = [trial for trial in trials if trial.inputs.endswith(_DIFFERENT)]
     trials = [trial for trial in trials if trial not in different]
     faults = faults or _limits_unmeant(subject, trials)
@@ -92,6 +94,7 @@ def check_sizes(subject: Subject, is_safe: bool) -> Finding:
             "another code than 0 for sizes and ranks that the kernel does not take.",
         )
     also = f"; {len(unlike)} choices of shapes that may not fit" if unlike else ""
+    also += f"; {len(lists)} lengths of lists" if lists else ""
     return passed(check, summary(trials) + also)
 
 

@@ -27,6 +27,7 @@ from msops._calls.python_call import PythonCall
 from msops._custom.custom import Custom
 from msops._face.tensor import read_arguments
 from msops._jax_seam.division import Dimensions
+from msops._op.call import Slot
 from msops._op.definition import Definition
 from msops._op.outputs import NO_OUTPUTS, Outputs
 from msops._op.process_call import ProcessCall
@@ -117,6 +118,12 @@ class Subject:
         other.flat = flat
         if given is not None:
             other.call = dataclasses.replace(self.call, given=given)
+        return other
+
+    def with_layout(self, layout: tuple[Slot, ...], flat: tuple[np.ndarray, ...]) -> Subject:
+        """Returns the op with arrays that its call groups otherwise."""
+        other = self.on(flat)
+        other.call = dataclasses.replace(self.call, layout=layout)
         return other
 
     def impatient(self) -> Subject:
