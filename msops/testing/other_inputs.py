@@ -208,6 +208,12 @@ def _turned(array: np.ndarray, rows: int) -> np.ndarray:
     return array.reshape(-1)[places % max(array.size, 1)].reshape(rows, *array.shape)
 
 
+def about_half(value: float) -> float:
+    """Returns about half of a number, and a fraction: a kernel may cut it off."""
+    half = value / 2
+    return half + math.copysign(0.25, half) if half.is_integer() else half
+
+
 def other_values(value: Any) -> list[Any]:
     """Returns values of an attribute that are not this one; none for text."""
     if isinstance(value, bool):
@@ -215,7 +221,7 @@ def other_values(value: Any) -> list[Any]:
     if isinstance(value, int):
         return [value + 1, value - 1]
     if isinstance(value, float):
-        return [2 * value + 1, value / 2, -value - 1]
+        return [2 * value + 1, about_half(value), -value - 1]
     if isinstance(value, tuple):
         others = [other_values(item) for item in value]
         return list(zip(*others, strict=False)) if others else []
