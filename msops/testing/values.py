@@ -20,6 +20,9 @@ from msops.testing.trials import Trial, fault_lines, summary, those_that_end, tr
 # lies in the address space. Those of a dtype that does not have them are infinite there.
 _SIZES = (1e7, -1e4, 1e2, -1e9, 3e1, 1e12, -1e15, 1e20)
 
+# A number of an attribute that a float of 16 bits has, too.
+_LANDMARK = 60_000
+
 
 def check_values(subject: Subject, is_safe: bool) -> Finding:
     """Checks that no value of a number crashes a kernel, or keeps it from ending."""
@@ -84,6 +87,22 @@ def _revalued(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
                 name,
                 tuple(_special(name, array) if is_real(array) else array for array in subject.flat),
             )
+    numbers = list(_landmarks(subject))
+    yield (
+        "numbers of attributes, and 1",
+        tuple(
+            np.resize(numbers, a.shape).astype(a.dtype) if is_real(a) else a for a in subject.flat
+        ),
+    )
+
+
+def _landmarks(subject: Subject) -> Iterator[float]:
+    """Yields numbers at which an interval of a kernel may end."""
+    for value in subject.call.given:
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, (int, float)) and abs(number) <= _LANDMARK:
+                yield float(number)
+    yield from (1.0, -1.0, 0.0)
 
 
 def _replaced(flat: tuple[np.ndarray, ...], numbers: dict[int, int]) -> tuple[np.ndarray, ...]:
