@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from test_opcheck import check_one
 
-from msops import cpp, source
+from msops import cpp, pyfunc, source
 
 X = np.array([0.1, 0.6, 0.3, 0.9, 0.45], np.float32)
 HEAD = """
@@ -84,3 +85,60 @@ def test_a_whole_attribute_of_floats_is_a_fraction_too(kind: str, verdict: str) 
     assert finding.verdict == verdict, finding
     if verdict == "failed":
         assert finding.details[0].startswith("by=1.25: "), finding
+
+
+def eliminated(a: np.ndarray, b: np.ndarray, pivots: bool = False) -> np.ndarray:
+    """Solves by elimination."""
+    if a.ndim != 2 or a.shape[0] != a.shape[1] or b.shape != a.shape[:1]:
+        raise ValueError("expected a square matrix")
+    a, b = a.copy(), b.copy()
+    for k in range(len(b)):
+        if pivots:
+            best = k + int(np.argmax(np.abs(a[k:, k])))
+            a[[k, best]], b[[k, best]] = a[[best, k]], b[[best, k]]
+        for i in range(k + 1, len(b)):
+            factor = a[i, k] / a[k, k]
+            a[i] -= factor * a[k]
+            b[i] -= factor * b[k]
+    for k in reversed(range(len(b))):
+        b[k] = (b[k] - a[k, k + 1 :] @ b[k + 1 :]) / a[k, k]
+    return b
+
+
+MATRIX = np.array([[4, 1, 0], [1, 3, 1], [0, 1, 5]], np.float32)
+
+
+def with_pivots(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return eliminated(a, b, True)
+
+
+@pytest.mark.parametrize(("function", "verdict"), [(eliminated, "failed"), (with_pivots, "passed")])
+def test_a_division_by_a_zero_that_is_nothing_special_is_found(
+    function: Callable[..., Any], verdict: str
+) -> None:
+    op = pyfunc(function, out=lambda a, b: b)
+    finding = check_one(op, "values", MATRIX, np.array([0.5, 3, 2], np.float32))
+    assert finding.verdict == verdict, finding
+    if verdict == "failed":
+        assert finding.details[0].startswith("a leading 0 of input 0: output 0: "), finding
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        np.reciprocal,
+        np.log,
+        lambda x: np.log(np.abs(x)),
+        lambda x: np.log(np.abs(x)).sum(keepdims=True) + 0 * x,
+        lambda x: x * np.log(x),
+        lambda x: x / np.sqrt(x),
+        np.sign,
+        lambda x: x / np.abs(x),
+        lambda x: x[::-1] / x,
+        lambda x: np.abs(x) ** np.float32(-0.1),
+    ],
+)
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_a_pole_and_the_end_of_a_domain_are_no_faults(function: Callable[..., Any]) -> None:
+    finding = check_one(pyfunc(function, out=lambda x: x), "values", np.resize(X, 60))
+    assert finding.verdict == "passed", finding

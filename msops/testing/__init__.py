@@ -25,6 +25,7 @@ trials.py           the op on these, and what came of it
 repeats.py          results that repeat where inputs do
 orders.py           results that follow the order of inputs
 lists.py            lists of other lengths
+lone_zeros.py       a zero among other numbers
 lone_places.py      one place that has another result than all others
 corners.py          the first and the last place, and what they depend on
 symbols.py          whose functions a library uses

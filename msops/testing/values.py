@@ -11,6 +11,7 @@ import numpy as np
 
 from msops.testing.attributes import attribute_lines
 from msops.testing.bad_inputs import with_bad_integers
+from msops.testing.lone_zeros import lines_at_zeros, with_leading_zeros
 from msops.testing.other_inputs import is_real
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
@@ -37,6 +38,7 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
             for trial in try_out(subject, dict(_revalued(subject)), is_safe)
         ]
         faults = fault_lines(trials)
+        faults = faults or lines_at_zeros(subject, trials, is_safe)
         no_indices = [] if faults else _on_bad_integers(subject, is_safe)
         faults += fault_lines(no_indices)
         unlike, attributes = ([], []) if faults else attribute_lines(subject, is_safe)
@@ -94,6 +96,7 @@ def _revalued(subject: Subject) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
             np.resize(numbers, a.shape).astype(a.dtype) if is_real(a) else a for a in subject.flat
         ),
     )
+    yield from with_leading_zeros(subject)
 
 
 def _landmarks(subject: Subject) -> Iterator[float]:
