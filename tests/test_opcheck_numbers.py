@@ -87,6 +87,35 @@ def test_a_whole_attribute_of_floats_is_a_fraction_too(kind: str, verdict: str) 
         assert finding.details[0].startswith("by=1.25: "), finding
 
 
+HALVE = """
+  const INTEGER *x = static_cast<const INTEGER *>(params[0]);
+  INTEGER *y = static_cast<INTEGER *>(params[1]);
+  for (int64_t i = 0; i < n; ++i) y[i] = RESULT;
+"""
+
+
+@pytest.mark.parametrize(
+    ("dtype", "result", "said"),
+    [
+        ("int32", "(int32_t)std::floor(x[i] * 0.5f)", "float32"),
+        ("int64", "(int64_t)std::floor(x[i] * 0.5)", "float64"),
+        ("int32", "x[i] >> 1", ""),
+        ("int32", "x[i] / 256 * 256", ""),
+        ("int32", "(int32_t)((uint32_t)x[i] << 9)", ""),
+        ("int32", "x[i] < 65536 ? x[i] : 1 << 28", ""),
+        ("int64", "(int64_t)std::floor(x[i] * 0.5L)", ""),
+    ],
+)
+def test_large_integers_that_go_by_way_of_floats_are_found(
+    dtype: str, result: str, said: str
+) -> None:
+    op = kernel(HALVE.replace("INTEGER", f"{dtype}_t").replace("RESULT", result), dtype)
+    with jax.enable_x64(dtype == "int64"):
+        finding = check_one(op, "values", np.array([5, -3, 2], dtype))
+    assert finding.verdict == ("failed" if said else "passed"), finding
+    assert not said or f"all results are those of {said}, rounded" in finding.details[0], finding
+
+
 def eliminated(a: np.ndarray, b: np.ndarray, pivots: bool = False) -> np.ndarray:
     """Solves by elimination."""
     if a.ndim != 2 or a.shape[0] != a.shape[1] or b.shape != a.shape[:1]:

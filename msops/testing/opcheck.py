@@ -127,7 +127,7 @@ def opcheck(
       they have to at all; and no place but the first may be the only one that is special.
     - "values": NaN, infinities, zeros, huge, tiny and negative numbers, and integers that may be no
       index, neither crash a kernel nor keep it from ending. A single zero does not make results NaN
-      that have a limit there.
+      that have a limit there, and large integers keep their last bits.
     - "refusals": inputs of other dtypes are refused, or handled without a fault: whole numbers have
       much the same results in all dtypes. A refusal arrives as an error, does no harm and leaves
       nothing behind.
