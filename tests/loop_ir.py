@@ -164,6 +164,7 @@ from msops._loops.to_c.order.widening import widen_sums
 from msops._loops.to_c.order.windows import write_out_windows
 from msops._loops.to_c.ranges.padded_windows import partition_windows
 from msops._loops.to_c.ranges.partitioning import partition_loops, partition_rows
+from msops._loops.to_c.ranges.versioning import version_loops_over_data
 from msops._loops.to_c.reduce import partial_sums
 from msops._loops.to_c.reduce.deferring import defer_sums
 from msops._loops.to_c.reduce.neighbours import gather_from_neighbours
@@ -372,6 +373,7 @@ __all__ = [
     "unroll_short_loops",
     "update_later_elements",
     "verify",
+    "version_loops_over_data",
     "version_ragged_rows",
     "visit",
     "widen_sums",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import random
 import re
 import textwrap
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from loop_ir import (
     For,
@@ -40,6 +41,7 @@ from loop_ir import (
     sum_in_variables,
     unroll_and_jam,
     verify,
+    version_loops_over_data,
     widen_sums,
     write_out_windows,
 )
@@ -2155,6 +2157,241 @@ def test_no_compiler_chooses_the_order_of_a_sum() -> None:
     text = c_source(mark_vectors(parse_kernel(VECTORS))).text
     assert "ms_all_add_f32" in text
     assert "reduction(" not in text
+
+
+# Rows of a sparse matrix, `first[i] .. first[i + 1]` of its elements.
+SPARSE = """kernel sparse(first: int32[5], value: float32[9], at: int32[9], x: float32[4]) -> (y) {{
+  buffer y: float32[4]
+  parallel i in 0 .. 4 {{
+    {kind} k in {begin} .. {end} {{
+      {statement}
+    }}
+  }}
+}}"""
+DOT = "y[i] = y[i] + (value[k] * x[at[k]])"
+
+
+def sparse(
+    begin: str = "first[i]", end: str = "first[i + 1]", statement: str = DOT,
+    kind: str = "reduction",
+) -> Kernel:  # fmt: skip
+    return parse_kernel(SPARSE.format(begin=begin, end=end, statement=statement, kind=kind))
+
+
+def test_a_loop_over_data_has_a_version_whose_indices_are_in_range() -> None:
+    assert body_of(version_loops_over_data(sparse())) == textwrap.dedent("""\
+        buffer y: float32[4]
+        parallel i in 0 .. 4 {
+          if ((int64(first[i]) >= 0:int64) && ((int64(first[i + 1]) + -1:int64) <= 8:int64)) {
+            reduction k in first[i] .. first[i + 1] {
+              y[i] = y[i] + (value[within(int64(k), 0, 8)] * x[at[within(int64(k), 0, 8)]])
+            }
+          } else {
+            reduction k_1 in first[i] .. first[i + 1] {
+              y[i] = y[i] + (value[k_1] * x[at[k_1]])
+            }
+          }
+        }""")
+
+
+def test_versions_differ_in_what_is_not_known_alone() -> None:
+    text = body_of(version_loops_over_data(sparse("2", statement="y[i] = y[i] + value[k - 1]")))
+    assert "if ((int64(first[i + 1]) + -1:int64) <= 9:int64) {" in text
+    assert "value[within(int64(k) + -1:int64, 0, 8)]" in text
+
+
+SHIFTED = """kernel shifted(at: int32[6], x: float32[9]) -> (y) {{
+  buffer y: float32[4, 5]
+  serial i in 0 .. 4 {{
+    serial k in {begin} .. {end} {{
+      y[i, k] = y[i, k] + x[{index}]
+    }}
+  }}
+}}"""
+
+
+def test_an_index_that_data_moves_is_in_range_if_its_ends_are() -> None:
+    kernel = parse_kernel(SHIFTED.format(begin="0", end="5", index="(at[i] - (k * 2)) + 1"))
+    text = body_of(version_loops_over_data(kernel))
+    assert "if (((int64(at[i]) - 8:int64) >= -1:int64) && (int64(at[i]) <= 7:int64)) {" in text
+    assert "x[within((int64(at[i]) + 1:int64) - (int64(k) * 2:int64), 0, 8)]" in text
+
+
+@pytest.mark.parametrize("value", ["x[at[i] + k] + z[at[i] + k]", "z[at[i] + k] + x[at[i] + k]"])
+def test_an_index_of_two_arrays_is_in_the_range_of_the_smaller(value: str) -> None:
+    text = SHIFTED.replace("x: float32[9]", "x: float32[9], z: float32[6]")
+    text = text.replace("x[{index}]", f"({value})").format(begin="0", end="3")
+    kernel = parse_kernel(text)
+    after = version_loops_over_data(kernel)
+    assert kernel_text(after).count("within(int64(k) + int64(at[i]), 0, 5)") == 2
+    inputs = [np.array([0, 3, 4, 6, 9, -1], "int32")]
+    inputs += [np.arange(n, dtype="float32") for n in (9, 6)]
+    np.testing.assert_array_equal(interpret(after, inputs), interpret(kernel, inputs))
+
+
+def test_an_index_of_few_bits_has_no_version() -> None:
+    text = SHIFTED.replace("x: float32[9]", "x: float32[900]")
+    kernel = parse_kernel(text.format(begin="0", end="5", index="int8(at[i] + k)"))
+    assert version_loops_over_data(kernel) is kernel
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.lists(
+        st.sampled_from([-(2**31), 1 - 2**31, -3, 0, 2, 3, 8, 9, 12, 2**31 - 4, 2**31 - 1]),
+        min_size=6, max_size=6,
+    ),
+    st.sampled_from(
+        ["at[i] + k", "(at[i] - k) + 4", "((k * 2) + at[i]) - at[i + 1]", "(k - 3) - at[i]",
+         "(at[i] * 3) + k", "int64(at[i] + k)", "int64(at[i] + k) - int64(at[i + 1])",
+         "int64(at[i]) + int64(k)", "(at[i] + k) + 2147483647", "int32(int64(at[i]) + int64(k))"]
+    ),
+    st.sampled_from(
+        [("0", "5"), ("1", "max(min(at[i + 1], 5), 0)"), ("min(max(at[i], 0), 5)", "5")]
+    ),
+)  # fmt: skip
+@example([2**31 - 1] * 6, "int64(at[i] + k) - int64(at[i + 1])", ("0", "5"))
+@example([-(2**31)] * 6, "(at[i] - 2147483647) - k", ("0", "5"))
+def test_versions_over_shifted_data_mean_the_loop(
+    at: list[int], index: str, bounds: tuple[str, str]
+) -> None:
+    kernel = parse_kernel(SHIFTED.format(begin=bounds[0], end=bounds[1], index=index))
+    after = version_loops_over_data(kernel)
+    verify(after)
+    inputs = [np.array(at, "int32"), np.arange(9, dtype="float32")]
+    np.testing.assert_array_equal(interpret(after, inputs), interpret(kernel, inputs))
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        sparse(end="9", begin="i"),
+        sparse(statement="y[i] = y[i] + x[at[i]]"),
+        sparse(statement="first[i + 1] = at[k]", kind="serial"),
+        sparse(statement="serial j in 0 .. 2 { y[j] = value[k] }", kind="serial"),
+        sparse(statement="y[i] = value[k + 4] - value[k - 5]"),
+        sparse("0", "9", statement="if (i < 2) { y[i] = value[k + at[i * 8]] }"),
+    ],
+    ids=["known", "nothing moves", "bounds change", "not innermost", "never in range", "guarded"],
+)
+def test_loops_of_one_version(kernel: Kernel) -> None:
+    assert version_loops_over_data(kernel) is kernel
+
+
+@settings(max_examples=examples(60), deadline=None)
+@given(
+    st.lists(st.sampled_from([-(2**31), -3, 0, 2, 5, 8, 9, 10, 12]), min_size=5, max_size=5),
+    st.sampled_from(
+        [DOT, "y[i] = value[k]", "y[k] = value[k + 1] + float32(at[k - 2])",
+         "if (k < 7) { y[i] = y[i] - value[k + 2] }",
+         "local t: float32[] { t[] = value[k] y[k - 1] = t[] value[k] = x[k] }"]
+    ),
+    st.sampled_from(["first[i]", "at[i]", "i"]),
+)  # fmt: skip
+def test_both_versions_mean_the_loop(first: list[int], statement: str, begin: str) -> None:
+    kernel = sparse(begin, statement=statement, kind="serial")
+    after = version_loops_over_data(kernel)
+    verify(after)
+    # A row this far from the array would take the interpreter long.
+    ends = np.maximum(first, -4).astype("int32")
+    at = np.array([3, -1, 0, 7, 2, 1, 9, 0, 4], "int32")
+    inputs = [ends, np.arange(9, dtype="float32"), at, np.arange(4, dtype="float32")]
+    np.testing.assert_array_equal(interpret(after, inputs), interpret(kernel, inputs))
+
+
+# A window around a point that data give.
+SPLAT = """kernel splat(x: float32[6], at: int32[6], row: int32[6]) -> (y, z) {{
+  buffer y: float32[7, 8]
+  buffer z: float32[8]
+  serial p in 0 .. 6 {{
+    {kind} k in 0 .. 4 {{
+      {statement}
+    }}
+  }}
+}}"""
+ADD = "y[row[p], at[p] + k] = y[row[p], at[p] + k] + x[k]"
+
+
+def splat(statement: str = ADD, kind: str = "reduction") -> Kernel:
+    return parse_kernel(SPLAT.format(statement=statement, kind=kind))
+
+
+def test_a_window_on_data_is_parallel_where_its_elements_are_in_range() -> None:
+    after = version_loops_over_data(splat())
+    assert body_of(after) == textwrap.dedent("""\
+        buffer y: float32[7, 8]
+        buffer z: float32[8]
+        serial p in 0 .. 6 {
+          if ((((int64(at[p]) >= 0:int64) && ((3:int64 + int64(at[p])) <= 7:int64)) && (int64(row[p]) >= 0:int64)) && (int64(row[p]) <= 6:int64)) {
+            parallel k in 0 .. 4 {
+              y[within(row[p], 0, 6), within(int64(k) + int64(at[p]), 0, 7)] = y[within(row[p], 0, 6), within(int64(k) + int64(at[p]), 0, 7)] + x[k]
+            }
+          } else {
+            reduction k_1 in 0 .. 4 {
+              y[row[p], at[p] + k_1] = y[row[p], at[p] + k_1] + x[k_1]
+            }
+          }
+        }""")  # noqa: E501
+
+
+SPLATS = {
+    ADD: True,
+    "y[row[p], k + at[p]] = y[row[p], at[p] + k] + x[k]": True,
+    "y[k, at[p] + k] = y[k, at[p] + k] + x[k]": True,
+    "z[at[p] + (k * 2)] = z[at[p] + (k * 2)] + x[k]": True,
+    "local t: float32[] { t[] = x[k]  if (k != 2) { z[at[p] + k] = z[at[p] + k] + t[] } }": True,
+    "z[at[p] + k] = z[(at[p] + k) + 1] + x[k]": False,
+    "z[at[p] + k] = z[at[p] - k] + x[k]": False,
+    "y[row[p], at[p] + k] = y[row[p], row[p] + k] + x[k]": False,
+    "y[row[p] * k, at[p] + k] = y[row[p] * k, at[p] + k] + x[k]": False,
+    "y[p + 3, at[p] + k] = y[p + 3, at[p] + k] + x[k]": True,
+    "y[row[p], at[p] + k] = y[row[p], at[p] + k] + x[k]  row[k] = 9": False,
+    "z[at[p]] = z[at[p]] + x[at[p] + k]": False,
+    "z[at[p] + k] = z[at[p] + k] + x[k]  y[0, 0] = y[0, 0] + x[k]": False,
+    "z[k + 1] = z[k + 1] + x[at[p] + k]": True,
+    "z[k + 5] = z[k + 5] + x[at[p] + k]": False,
+}
+
+
+@pytest.mark.parametrize("statement", SPLATS)
+def test_windows_are_parallel_where_no_two_iterations_meet(statement: str) -> None:
+    after = version_loops_over_data(splat(statement, "serial"))
+    assert ("parallel k" in kernel_text(after)) == SPLATS[statement]
+    assert "serial k_1" in kernel_text(after)
+
+
+def test_fixed_indices_are_proven_for_stores_if_they_are_read_in_any_case() -> None:
+    text = kernel_text(version_loops_over_data(splat("z[at[p] + k] = x[at[p] - k] + x[row[p]]")))
+    assert "x[row[p]]" in text
+    assert "within(row" not in text
+    for statement in (ADD.replace("row[p]", "row[p + 1]"), f"{ADD}  row[k] = 9"):
+        text = kernel_text(version_loops_over_data(splat(statement)))
+        assert "within(row" not in text
+        assert "y[row[p" in text
+    chosen = "z[at[p] + k] = (x[k] < 3.0:float32) ? x[row[p]] : z[at[p] + k]"
+    text = kernel_text(version_loops_over_data(splat(chosen)))
+    assert "(x[k] < 3.0:float32) ? x[within(row[p], 0, 5)] : " in text
+    both = "y[at[p], at[p] + k] = x[k]  z[at[p]] = z[at[p]] + x[k]"
+    text = kernel_text(version_loops_over_data(splat(both)))
+    assert "z[within(at[p], 0, 6)] = z[within(at[p], 0, 6)] + x[k]" in text
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    st.sampled_from([*SPLATS]),
+    *2 * [st.lists(st.integers(-3, 9), min_size=6, max_size=6)],
+    st.integers(0, 99),
+)
+def test_windows_in_any_order_mean_the_loop(
+    statement: str, at: list[int], row: list[int], seed: int
+) -> None:
+    kernel = splat(statement, "serial")
+    after = version_loops_over_data(kernel)
+    verify(after)
+    inputs = [np.arange(1, 7, dtype="float32"), np.array(at, "int32"), np.array(row, "int32")]
+    again = interpret(after, inputs, shuffle=random.Random(seed))
+    for got, wanted in zip(again, interpret(kernel, inputs), strict=True):
+        np.testing.assert_array_equal(got, wanted)
 
 
 def test_large_locals_are_in_workspaces_and_small_temporaries_on_the_stack() -> None:

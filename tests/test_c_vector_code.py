@@ -298,6 +298,13 @@ def test_a_sum_has_several_vectors_and_one_rounding(monkeypatch: pytest.MonkeyPa
     assert "sum = sum + ms_all_add_f32_16(ms_part_0_16_sum);" in text
 
 
+def test_a_sum_whose_length_is_data_ends_under_a_mask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processor, "vector_bytes", lambda: 64)
+    text = lines("reduction i in at[0] .. at[1] {{ c[0] = c[0] + a[i] }}")
+    assert "ms_left = (int32_t)(ms_last - i) > ms_vector_int32_t_8{0, 1, 2" in text
+    assert "ms_some_f32_8(&a[" in text
+
+
 def test_copies_are_made_by_the_function_for_this_processor(tmp_path: Path) -> None:
     # The oldest memcpy of glibc on x86-64 is one for any processor.
     kernel = parse_kernel("""kernel k(a: float32[300]) -> (a, b) {

@@ -258,7 +258,7 @@ def test_malformed_text_is_pointed_at(text: str, line: int, column: int, problem
         (Load("a", (Var("i"), Var("j")), "int8", location=PLACE), {"indices"}),
         (Unary("invert", Var("i"), "int16"), {"operand"}),
         (Cast(Var("i"), "int64"), {"operand"}),
-        (Within(Var("i"), 2, 5), {"operand"}),
+        (Within(Var("i"), 2, 5, is_guarded=True), {"operand"}),
         (Binary("xor", Var("i"), Var("j"), "uint8"), {"left", "right"}),
         (FunctionCall("sin", (Var("i"),), "float16"), {"args"}),
         (Select(Var("i"), Var("i"), Var("j"), "bool"), {"condition", "then", "otherwise"}),

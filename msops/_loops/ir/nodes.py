@@ -140,11 +140,14 @@ class Within(KeepsFacts):
       operand: the index.
       low: the least value that it has.
       high: the greatest.
+      is_guarded: it may have others where the conditions around it do not hold, so nothing may be
+        read there before they are known to hold.
     """
 
     operand: Expr
     low: int
     high: int
+    is_guarded: bool = False
 
     @property
     def dtype(self) -> str:

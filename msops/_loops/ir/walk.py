@@ -474,7 +474,7 @@ _WITH_OPERANDS: Mapping[type[Expr], Callable[[Any, Any], Expr]] = {
     Load: lambda e, new: Load(e.buffer, new, e.dtype, location=e.location),
     Unary: lambda e, new: Unary(e.op, new[0], e.dtype),
     Cast: lambda e, new: Cast(new[0], e.dtype),
-    Within: lambda e, new: Within(new[0], e.low, e.high),
+    Within: lambda e, new: Within(new[0], e.low, e.high, e.is_guarded),
     Binary: lambda e, new: Binary(e.op, new[0], new[1], e.dtype),
     FunctionCall: lambda e, new: FunctionCall(e.function, new, e.dtype),
     Select: lambda e, new: Select(new[0], new[1], new[2], e.dtype),

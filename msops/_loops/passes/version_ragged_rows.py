@@ -13,8 +13,8 @@
 Beyond the end of an array a load is clamped and a store is dropped (rule 3 of `_loops/README.md`).
 So iterations of a row of any length may touch one element, and run in order. With a greatest length
 they touch their own, and a row is to other passes what a row of a triangle is. The other version is
-for lengths that are out of range, and runs in order. Innermost loops that end as a loop around
-others does get these versions, too.
+for lengths that are out of range, and runs in order. Innermost loops have versions of their own,
+see `to_c/ranges/versioning.py`; where they end as a loop around others does, they get these too.
 """
 
 from __future__ import annotations

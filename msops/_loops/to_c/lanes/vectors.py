@@ -13,9 +13,9 @@ from __future__ import annotations
 import functools
 from collections.abc import Collection, Mapping
 
-from msops._loops.analysis.costs import nested_trips
+from msops._loops.analysis.costs import estimated_trips, nested_trips
 from msops._loops.analysis.updates import sum_of
-from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Stmt, Store, VectorForm
+from msops._loops.ir.nodes import Buffer, For, Kernel, Load, Stmt, Store, VectorForm, Within
 from msops._loops.ir.walk import (
     Scope,
     buffers_of,
@@ -26,14 +26,17 @@ from msops._loops.ir.walk import (
     loads_in,
     rewrite_loops,
     statements,
+    stored_in,
     variables,
     with_parts,
 )
 from msops._loops.to_c.clean.reductions import fixed_updates
-from msops._loops.to_c.facts.strides import is_of_its_own, stride
+from msops._loops.to_c.facts.strides import is_of_its_own, step, stride
 from msops._loops.to_c.facts.work import MOST_EFFORT, work
 
 _FEW_TRIPS = 8
+_FEW_TRIPS_OF_DATA = 3
+"""Estimated terms of a sum whose length is data: in vectors, sums of 2 take twice as long."""
 _FEW_PICKED = 16
 """Most terms of a sum that are added one by one if they are no neighbours in memory, and little is
 computed for each. 8 lookups in a table took 1.4 ns, and 11 ns as a vector."""
@@ -77,16 +80,42 @@ def form_of_reduction(
     sums = {
         name: update for (name, _), update in fixed_updates(loop, scope.ranges, buffers).items()
     }
-    trips = nested_trips(loop, scope)
+    is_of_data = has_bounds_of_data(loop)
+    trips = estimated_trips(loop, scope) if is_of_data else nested_trips(loop, scope)
     is_light = work(statements(loop.body)) <= MOST_EFFORT
-    fewest = _FEW_TRIPS if is_light else _FEW_TRIPS // 2
-    # Elements of a sum whose length is data may be out of range, and gain little from vectors.
-    if has_bounds_of_data(loop) or trips < fewest or not sums.keys() <= set(scalars):
+    fewest = _FEW_TRIPS_OF_DATA if is_of_data else _FEW_TRIPS if is_light else _FEW_TRIPS // 2
+    if trips < fewest or not sums.keys() <= set(scalars):
         return ""
-    is_short = is_light and trips <= _FEW_PICKED
+    if is_of_data and not _may_gather(loop, scope, buffers):
+        return ""
+    is_short = is_light and not is_of_data and trips <= _FEW_PICKED
     if (is_short and _picks(loop, buffers)) or _meet(loop, set(sums)):
         return ""
     return "lanes" if sums else ""
+
+
+def _may_gather(loop: For, scope: Scope, buffers: Mapping[str, Buffer]) -> bool:
+    """Returns whether a reduction whose length is data reads, or picks by, neighbours that exist.
+
+    Elements that are evenly apart gain less from vectors than gathering them costs, and a gather
+    waits until what the loop around stored just before is in the cache.
+    """
+    moving = {
+        index
+        for load in loads_in(loop.body)
+        for index in load.indices
+        if loop.var in variables(index) and not loads(index)
+    }
+    if not moving or not all(isinstance(index, Within) for index in moving):
+        return False
+    serial = scope.loops and scope.loops[-1].kind == "serial"
+    around = scope.loops[-1].body if serial else ()
+    stored = stored_in(around) - declared_in(around)
+    return all(
+        step(load, loop, buffers) in (None, -1, 0, 1)
+        and not (load.indices and load.buffer in stored)
+        for load in loads_in(loop.body)
+    )
 
 
 def _picks(loop: For, buffers: Mapping[str, Buffer]) -> bool:

@@ -63,6 +63,8 @@ _MOST_VECTORS = 4
 """Vectors of one variable of a reduction."""
 _MOST_VECTORS_TOGETHER = 8
 """Vectors of all its variables: half of the registers that every processor has."""
+_LANES_OF_DATA = 8
+"""Iterations at once of a reduction whose length is data: most lanes of more would be off."""
 _LONG = 400
 """Letters of a body that is printed once more, for the last iterations under a mask, instead of
 once for each smaller vector. A mask touches what may just have been stored, and waits for it."""
@@ -92,6 +94,8 @@ def _lanes(loop: For, trips: int | None) -> int:
     if not widest:
         return 0
     lanes = processor.vector_bytes() // widest
+    if loop.kind == "reduction" and has_bounds_of_data(loop):
+        lanes = min(lanes, _LANES_OF_DATA)
     while trips is not None and lanes > trips:
         lanes //= 2
     return lanes if lanes >= _fewest_lanes(loop) else 0
@@ -268,7 +272,7 @@ class VectorLoop:
 
     def _vectors(self) -> int:
         """Returns the number of vectors of each variable; 1 of a parallel loop."""
-        if not self.updates:
+        if not self.updates or has_bounds_of_data(self.loop):
             return 1
         parts = [
             part

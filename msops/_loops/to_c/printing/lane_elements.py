@@ -11,9 +11,9 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
 from msops._loops.ir.facts import kept
-from msops._loops.ir.nodes import INDEX_DTYPE, Expr, For, Load, Store
+from msops._loops.ir.nodes import INDEX_DTYPE, Expr, For, Load, Store, Within
 from msops._loops.ir.ranges import dtype_range
-from msops._loops.ir.walk import accesses_in, declared_in, loads, variables
+from msops._loops.ir.walk import accesses_in, declared_in, expressions, loads, variables
 from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.printing.vector_functions import VectorFunctions
@@ -228,6 +228,12 @@ class LaneElements(VectorFunctions):
 
     def is_safe(self, access: Load | Store) -> bool:
         """Returns whether the elements of an access exist whatever the conditions around it are."""
+        if self.has_more and any(
+            isinstance(part, Within) and self._var in variables(part)
+            for index in access.indices
+            for part in expressions(index)
+        ):
+            return False
         load = Load(access.buffer, access.indices, self.values.buffers[access.buffer].dtype)
         return self.values.is_always_inside(load)
 

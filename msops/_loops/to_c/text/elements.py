@@ -9,6 +9,7 @@ from msops._loops.ir.nodes import Binary, Cast, Const, Expr, Load, Store, Var, W
 from msops._loops.ir.operators import is_float
 from msops._loops.ir.ranges import dtype_range, is_within
 from msops._loops.ir.text import point
+from msops._loops.ir.walk import expressions
 from msops._loops.to_c.text.known import KnownKernel
 from msops._loops.to_c.text.operations import Operations
 from msops._loops.to_c.text.syntax import SIGNS, bare, division_sign, has_variable, offset
@@ -26,6 +27,8 @@ class Elements(KnownKernel, Operations):
 
     def is_always_inside(self, load: Load) -> bool:
         """Returns whether the element of a load exists even where the conditions around it fail."""
+        if any(isinstance(part, Within) and part.is_guarded for part in expressions(load)):
+            return False
         shape = self.buffers[load.buffer].shape
         return all(
             is_within(self._range(index), (0, size - 1))
@@ -41,6 +44,10 @@ class Elements(KnownKernel, Operations):
                 return f"{value}" if value >= 0 else f"({value})"
             case Var(name=name):
                 return self.names[name]
+            case Within(operand=Cast(operand=operand)) if is_float(operand.dtype):
+                return f"(int64_t){self.value(expr)}"
+            case Within(operand=operand, is_guarded=True):
+                return self._unwrapped(operand)
             case Within(operand=operand):
                 return self.index(operand)
             case Cast(operand=operand) if not is_float(operand.dtype) and is_within(
@@ -62,6 +69,13 @@ class Elements(KnownKernel, Operations):
             # A value that int64_t cannot hold is beyond the end of any array.
             return f"{self.helper('signed')}({bare(text)})"
         return f"(int64_t){text}"
+
+    def _unwrapped(self, expr: Expr) -> str:
+        """Returns an index that is in range as it stands, in 64 bits: no sum in it has wrapped."""
+        match expr:
+            case Binary(op="add" | "sub" | "mul" as op, left=left, right=right):
+                return f"({self._unwrapped(left)} {SIGNS[op]} {self._unwrapped(right)})"
+        return self.index(expr)
 
     # Elements.
 

@@ -50,6 +50,8 @@ class Values(Arithmetic):
                 return self._call(function, args, dtype)
             case Cast(operand=operand, dtype=dtype):
                 return self._cast(operand, dtype)
+            case Within(operand=Cast(operand=operand, dtype=dtype)) if is_float(operand.dtype):
+                return self._integer("whole", operand, dtype)
             case Within(operand=operand):
                 return self.value(operand)
             case Select():
