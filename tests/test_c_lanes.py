@@ -137,6 +137,24 @@ ROUND = {
 }  # fmt: skip
 
 
+def test_a_variable_that_holds_the_same_in_all_rows_is_one_variable() -> None:
+    text = in_lanes(parse_kernel(ROUNDS.format(**ROUND)))
+    assert (
+        text
+        == """\
+serial k in 0 .. 20 {
+  at[] = k % 4
+  if ((k % 3) == 1) {
+    at[] = 2
+  }
+  next[] = 3 - at[]
+  parallel lane_1 in 0 .. 32 {
+    s[at[], lane_1] = ((48271 * (s[at[], lane_1] % 44488)) - (3399 * (s[next[], lane_1] // 44488))) + k
+  }
+}"""  # noqa: E501
+    )
+
+
 @pytest.mark.parametrize(
     "parts",
     [
@@ -152,6 +170,20 @@ def test_a_variable_that_rows_disagree_on_has_an_element_for_each(parts: dict[st
     text = in_lanes(parse_kernel(ROUNDS.format(**{**ROUND, **parts})))
     assert "at[lane_" in text
     assert "next[lane_" in text
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"step": "s[at[]] = s[at[]] + 1 at[] = 3 - at[]"},
+        {"next": "(a[i, 0] + at[]) % 4"},
+        {"first": "s[3] = 5", "step": "s[a[i, 0] % 4] = k"},
+    ],
+    ids=["it changes between", "another one differs", "an array at an index of the row"],
+)
+def test_what_rows_share_stays_in_order(parts: dict[str, str]) -> None:
+    text = in_lanes(parse_kernel(ROUNDS.format(**{**ROUND, **parts})))
+    assert "at[lane_" not in text
 
 
 def test_rows_that_all_have_stopped_take_no_more_steps() -> None:
@@ -395,7 +427,7 @@ EDGES = """kernel edges(x: float64[64], c: float64[40]) -> (b) {
 
 def test_conditions_are_a_part_of_what_rows_compute() -> None:
     text = body_of(arranged_apart(put_rows_in_lanes, parse_kernel(EDGES)))
-    assert "(c[j[lane_1]] / (c[k] + 3.0:float64))) {" in text
+    assert "if (x[(i_block * 32) + lane] < (c[j[]] / (c[k] + 3.0:float64))) {" in text
 
 
 CIRCLES = """kernel circles(x: int32[40, 64], dx: int32[16], dy: int32[16]) -> (b) {

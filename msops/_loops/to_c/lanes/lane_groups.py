@@ -2,7 +2,8 @@
 
 A loop over the lanes stands around each part of a row without loops; loops, and conditions that are
 the same for all rows, go around the lanes. What a row keeps in a variable or an array gets the
-lanes as its last axis.
+lanes as its last axis, but for variables that hold the same in all rows, such as the number of a
+row of a small matrix.
 
     local d: float32[] {                    local d: float32[32] {
       serial k in 0 .. 9 {                    serial k in 0 .. 9 {
@@ -53,6 +54,7 @@ from msops._loops.ir.walk import (
     A,
     Scope,
     bodies,
+    expressions,
     map_accesses,
     map_bodies,
     statements,
@@ -87,13 +89,14 @@ def in_lanes(
       names: the names of the kernel.
     """
     rows = {id(row) for row in around}
+    alike = _alike(prepared, loop, rows)
     trips = fixed_trips(loop)
     assert trips is not None
     lanes = LANES if trips >= 2 * LANES else FEWEST_LANES
 
     def groups(part: For, size: int) -> tuple[Stmt, ...]:
         def inside(first: Expr) -> tuple[Stmt, ...]:
-            return _Group(names, part, first, size, rows).placed(prepared, {})
+            return _Group(names, part, first, size, rows, alike).placed(prepared, {})
 
         return in_groups(part, size, names.fresh(f"{loop.var}_block"), scope.ranges, inside)
 
@@ -115,6 +118,7 @@ class _Group:
       first: its iteration that the first lane runs.
       size: how many rows there are.
       rows: ids of the loops and conditions that go around the lanes.
+      alike: the variables that hold the same in all lanes, and go around them, too.
     """
 
     names: Names
@@ -122,6 +126,7 @@ class _Group:
     first: Expr
     size: int
     rows: Set[int]
+    alike: Set[str]
 
     def placed(self, body: tuple[Stmt, ...], wide: Mapping[str, Buffer]) -> tuple[Stmt, ...]:
         """Returns a body with a loop over lanes around the statements outside of rows.
@@ -140,10 +145,16 @@ class _Group:
 
         for stmt in body:
             if not _has_rows(stmt, self.rows):
-                alone.append(stmt)
+                if isinstance(stmt, Store) and stmt.buffer in self.alike:
+                    flush()
+                    placed.append(stmt)
+                else:
+                    alone.append(stmt)
                 continue
             flush()
-            if isinstance(stmt, Local):
+            if isinstance(stmt, Local) and stmt.buffer.name in self.alike:
+                placed.append(with_parts(stmt, body=self.placed(stmt.body, wide)))
+            elif isinstance(stmt, Local):
                 shape = (*stmt.buffer.shape, self.size)
                 buffer = dataclasses.replace(stmt.buffer, shape=shape)
                 inner = self.placed(stmt.body, {**wide, buffer.name: buffer})
@@ -213,3 +224,43 @@ def may_be_in_lanes(branch: If, loop: For) -> bool:
 
 def _has_rows(stmt: Stmt, rows: Set[int]) -> bool:
     return any(id(part) in rows for part in statements((stmt,)))
+
+
+def _alike(body: tuple[Stmt, ...], loop: For, rows: Set[int]) -> set[str]:
+    """Returns the variables around rows that hold the same in all iterations of a loop.
+
+    Args:
+      body: the body of the loop.
+      loop: the loop.
+      rows: ids of the loops and conditions in it that go around the lanes.
+    """
+    variables: set[str] = set()
+    around: list[Store] = []
+
+    def look(part: tuple[Stmt, ...]) -> None:
+        for stmt in part:
+            if isinstance(stmt, Store):
+                around.append(stmt)
+            elif _has_rows(stmt, rows):
+                if isinstance(stmt, Local) and not stmt.buffer.shape:
+                    variables.add(stmt.buffer.name)
+                for inner in bodies(stmt):
+                    look(inner)
+
+    look(body)
+    ids = {id(store) for store in around}
+    stores = [stmt for stmt in statements(body) if isinstance(stmt, Store)]
+    found = variables - {store.buffer for store in stores if id(store) not in ids}
+    while True:
+        differing = {
+            store.buffer
+            for store in around
+            if store.buffer in found
+            and not all(
+                part.buffer in found if isinstance(part, Load) else part != Var(loop.var)
+                for part in expressions(store.value)
+            )
+        }
+        if not differing:
+            return found
+        found -= differing
