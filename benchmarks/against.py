@@ -17,13 +17,14 @@ from settings import Settings
 from tree_programs import Program, programs_of, python_of
 
 METHOD = (
-    "Every kernel of `loops`, `nests`, the tests' corpus, and of the folders that MSOPS_TEST_LOOPS "
-    "and MSOPS_TEST_AKG name, and their gradients, compiled by this tree and by another (--tree "
-    "FOLDER, {other}), each in a process of its own. Time: of a call of the C on one thread over "
-    "that of the other tree's, both libraries in one process, in turns, the least of many rounds; "
-    "once more and for longer where they differ by {again} %. Programs of equal instructions "
-    "count as 1.00. Passes: processor time from the kernel to its C. Compiler: processor time of "
-    "the C compiler. Peak: of a new process that compiles the kernel with the longest C"
+    "Every kernel of `loops`, `nests`, `everyday`, the tests' corpus, and of the folders that "
+    "MSOPS_TEST_LOOPS and MSOPS_TEST_AKG name, and their gradients, compiled by this tree and by "
+    "another (--tree FOLDER, {other}), each in a process of its own. Time: of a call of the C on "
+    "one thread over that of the other tree's, both libraries in one process, in turns, the least"
+    " of many rounds; once more and for longer where they differ by {again} %. Programs of equal "
+    "instructions count as 1.00. Passes: processor time from the kernel to its C. Compiler: "
+    "processor time of the C compiler. Peak: of a new process that compiles the kernel with the "
+    "longest C"
 )
 _AGAIN, _LONGER_S = 1.06, 2.0
 _TREES = ("this", "other")

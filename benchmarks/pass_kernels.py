@@ -28,8 +28,8 @@ from msops._loops.pipeline import adjoint, analyse
 
 HERE = Path(__file__).parent
 _LENGTH = 96
-_OURS = ("loops", "nests", "tests")
-SOURCES = ("loops", "nests", "polybench", "more", "tests", "akg", "gradients")
+_OURS = ("loops", "nests", "everyday", "tests")
+SOURCES = ("loops", "nests", "everyday", "polybench", "more", "tests", "akg", "gradients")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Case:
 
 def cases() -> Iterator[Case]:
     """Yields every kernel, and after it the kernel of its gradients, if it has any."""
-    for collection in (_of_loops, _of_nests, _of_tests, _of_folder, _of_akg):
+    for collection in (_of_loops, _of_nests, _of_everyday, _of_tests, _of_folder, _of_akg):
         for case in collection():
             yield case
             if case.source not in ("tests", "akg"):
@@ -79,6 +79,12 @@ def _of_nests() -> Iterator[Case]:
         for length in nest.lengths:
             inputs = lambda nest=nest, length=length: nest.inputs(length)  # noqa: E731
             yield _case("nests", f"{nest.name}@{length}", nest.kernel, inputs)
+
+
+def _of_everyday() -> Iterator[Case]:
+    for each in _modules(HERE, "everyday_cases")[0].EVERYDAY:
+        inputs = lambda each=each: each.inputs(each.length)  # noqa: E731
+        yield _case("everyday", each.name, each.kernel, inputs)
 
 
 def _of_tests() -> Iterator[Case]:

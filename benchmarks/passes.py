@@ -21,13 +21,13 @@ from msops._loops import pipeline
 from msops._loops.to_c.cost import native_seconds
 
 METHOD = (
-    "Every kernel of `loops`, `nests`, the tests' corpus, and of the folders that MSOPS_TEST_LOOPS "
-    "and MSOPS_TEST_AKG name, and their gradients, compiled with all passes and without one: those "
-    "whose C differs count. Lines: of modules and definitions that nothing else needs. Share: of "
-    "the processor's time from the kernel to its C. Without: time of a kernel without the pass "
-    "over that with it, on one thread, in turns in one process, the least of many rounds; of one "
-    "kernel of each source, the longest that by estimate takes at most {most_ms} ms, if it takes "
-    "{least_us} us. Passes that serve threads alone look useless here"
+    "Every kernel of `loops`, `nests`, `everyday`, the tests' corpus, and of the folders that "
+    "MSOPS_TEST_LOOPS and MSOPS_TEST_AKG name, and their gradients, compiled with all passes and "
+    "without one: those whose C differs count. Lines: of modules and definitions that nothing "
+    "else needs. Share: of the processor's time from the kernel to its C. Without: time of a "
+    "kernel without the pass over that with it, on one thread, in turns in one process, the least"
+    " of many rounds; of one kernel of each source, the longest that by estimate takes at most "
+    "{most_ms} ms, if it takes {least_us} us. Passes that serve threads alone look useless here"
 )
 WITNESSES = Path(__file__).parent / "results" / "passes.json"
 _MOST_S, _LEAST_S = 2e-2, 5e-6

@@ -13,8 +13,10 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from four_ways import assert_values_agree
 from hypothesis import given
 from hypothesis import strategies as st
+from quick_cases import one_in
 
 import msops
 
@@ -38,6 +40,8 @@ report = load("report")
 page = load("page")
 load("nest_kernels")
 NESTS = load("nest_cases").NESTS
+load("everyday_kernels")
+EVERYDAY = load("everyday_cases").EVERYDAY
 
 
 def run_benchmarks(folder: Path, *args: str, **env: str) -> subprocess.CompletedProcess[str]:
@@ -236,3 +240,9 @@ def test_loop_nests_compute_what_jax_numpy_does(nest, form):
         scale = 1e-4 * np.abs(other).max()
         # Whether a point leaves the Mandelbrot set may depend on a rounding.
         assert np.isclose(one, other, 1e-4, scale).mean() > 0.99
+
+
+@pytest.mark.parametrize("each", one_in(4, EVERYDAY), ids=lambda each: each.name)
+def test_everyday_kernels_compute_what_python_does(each):
+    # Rows in lanes come in groups of 16 and 32, and the rest.
+    assert_values_agree(each.kernel, *each.inputs(53), rtol=1e-3)
