@@ -38,6 +38,9 @@ FLAGS = (
 )
 
 GCC_FLAGS = (
+    # Neighbours that are computed alike without a loop, such as channels and pairs, make a vector:
+    # columns of an image take 1.9 without it, the gradient of rotated pairs 2.8, all 1.01.
+    "-ftree-slp-vectorize",
     # Passes have chosen the order of loops. Vectors that begin at other elements gcc takes for
     # apart, also where they overlap: in the order that it makes of such loops results are others.
     "-fno-loop-interchange",
