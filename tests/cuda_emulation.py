@@ -97,7 +97,9 @@ def _compile(source: CudaSource) -> ctypes.CDLL:
 def _launcher(function: re.Match[str]) -> str:
     """Returns a C function that launches one of the text's, with arguments given by address."""
     name, parameters = function.groups()
-    kinds = [parameter.rsplit(" ", 1)[0] for parameter in parameters.split(", ")]
+    # A kernel without parameters writes what no input changes.
+    named = parameters.split(", ") if parameters else []
+    kinds = [parameter.rsplit(" ", 1)[0] for parameter in named]
     values = ", ".join(f"*({kind}*)arguments[{i}]" for i, kind in enumerate(kinds))
     return f"""
 static void call_{name}(void** arguments) {{ {name}({values}); }}
