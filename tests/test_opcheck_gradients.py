@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import locale
 import math
 from typing import Any
 
@@ -245,6 +246,44 @@ def test_a_rule_that_cannot_be_traced_is_found(rule: Any, said: str) -> None:
     finding = gradient_of(Custom(np.square, first, first, bprop=rule), X)
     assert finding.verdict == "failed", finding
     assert finding.details[0].startswith(said)
+
+
+SLOPE = """
+#include <clocale>
+#include <cstdint>
+#include <string>
+extern "C" int Slope(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
+                     void *stream, void *extra) {
+  SET
+  int64_t size = 1;
+  for (int i = 0; i < ndims[0]; ++i) size *= shapes[0][i];
+  auto run = [&](auto kind) {
+    using T = decltype(kind);
+    auto **arrays = reinterpret_cast<T **>(params);
+    for (int64_t i = 0; i < size; ++i) arrays[2][i] = 2 * arrays[0][i] * arrays[1][i];
+  };
+  if (std::string(dtypes[0]) != std::string(dtypes[1])) return 1;
+  if (std::string(dtypes[0]) == "float64") return run(0.0), 0;
+  return std::string(dtypes[0]) == "float32" ? (run(0.0f), 0) : 1;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [('setlocale(LC_ALL, "C.UTF-8");', "the locale: "), ("", "")],
+    ids=["set", "left"],
+)
+def test_a_kernel_of_a_rule_that_changes_the_process_is_found(line: str, said: str) -> None:
+    before = locale.setlocale(locale.LC_ALL)
+    slope = cpp(source(SLOPE.replace("SET", line), "Slope"), out=lambda x, dout: x)
+    square = Custom(np.square, first, first, bprop=lambda x, out, dout: (slope(x, dout),))
+    try:
+        finding = gradient_of(square, X)
+    finally:
+        locale.setlocale(locale.LC_ALL, before)
+    assert finding.verdict == ("failed" if said else "passed"), finding
+    assert not said or finding.details[0].startswith(said), finding
 
 
 def test_a_tail_that_ends_before_its_slope_is_no_fault() -> None:

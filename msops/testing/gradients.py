@@ -30,6 +30,7 @@ from msops.testing.finite_differences import (
 from msops.testing.gradient_points import huge_point, long_points, other_points
 from msops.testing.guarded import HangError
 from msops.testing.long_gradients import at_many
+from msops.testing.python_settings import SettingsWatch
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject, structs_of
 from msops.testing.tolerances import disagreements
@@ -42,10 +43,24 @@ _SECOND = "second order"
 _LEAST_SLOPE = 1e-3
 _WIDER = {"float32": "float64", "complex64": "complex128"}
 _WIDE = ("float64", "int64", "uint64", "complex128")
+_SET_BACK = "Set back in the rule, or in the kernel that it calls, what that has set for itself."
 
 
 def check_gradient(subject: Subject) -> Finding:
-    """Checks both modes, where the op has them, along random directions, one input at a time."""
+    """Checks both modes, where the op has them, along random directions, one input at a time.
+
+    And whether the author's rule, or a kernel that it calls, leaves the process as it was.
+    """
+    watch = SettingsWatch()
+    with watch.calls():
+        finding = _check_slopes(subject)
+    if finding.verdict != "passed" or not subject.has_rule:
+        return finding
+    lines = watch.lines()
+    return failed("gradient", "it changes the process", lines, _SET_BACK) if lines else finding
+
+
+def _check_slopes(subject: Subject) -> Finding:
     check = "gradient"
     real = real_inputs(subject.flat)
     if not any(jnp.issubdtype(s.dtype, jnp.inexact) for s in subject.outputs().structs) or not (
