@@ -68,11 +68,11 @@ def _have_a_limit(values: list[np.ndarray]) -> bool:
     """Returns whether numbers, on both sides at each step, come closer to each other."""
     if not all(np.isfinite(value).all() for value in values):
         return False
-    largest = max(float(np.abs(value).max()) for value in values)
+    largest = max(float(np.max(np.abs(value))) for value in values)
     first, second, last = (np.stack(values[i : i + 2]) for i in (0, 2, 4))
     rounding = _UNITS * float(np.finfo(np.float32).eps) * largest
-    before = np.abs(first - second).max(0)
-    after = np.maximum(np.abs(second - last).max(0), np.abs(last[0] - last[1]))
+    before = np.max(np.abs(first - second), 0)
+    after = np.maximum(np.max(np.abs(second - last), 0), np.abs(last[0] - last[1]))
     return bool((after <= before / _CLOSER + rounding).all())
 
 
