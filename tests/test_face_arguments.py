@@ -6,6 +6,7 @@ The results are those of MindSpore 2.10.0 on a CPU.
 from __future__ import annotations
 
 import inspect
+import re
 from typing import Any
 
 import numpy as np
@@ -293,6 +294,19 @@ def test_wrong_forms_have_mindspores_errors(form: str) -> None:
 @pytest.mark.parametrize("form", [form.strip() for form in WITH_AXES.split(";")])
 def test_axes_out_of_range_are_value_errors(form: str) -> None:
     with pytest.raises(ValueError, match=r"ax[ie]s"):
+        eval(form, {"ops": ops, **INPUTS})
+
+
+@pytest.mark.parametrize(
+    ("form", "who"),
+    [
+        *((f"ops.{name}(f, 7)", f"ops.{name}") for name in ("sum", "mean", "prod", "amax", "var")),
+        ("ops.ReduceSum()(f, 7)", "ops.ReduceSum"),
+        ("f.max(axis=7)", "Tensor.max"),
+    ],
+)
+def test_an_axis_out_of_range_names_the_function(form: str, who: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{re.escape(who)}: expected an axis of an array"):
         eval(form, {"ops": ops, **INPUTS})
 
 

@@ -47,10 +47,12 @@ def unary_float(function: Callable[[Array], Array]) -> Callable[[Array], Array]:
 def reduction(function: Callable[..., Array]) -> Callable[..., Array]:
     """Returns a numpy reduction with MindSpore's signature."""
 
-    def call(x: Array, axis: Axis = None, keep_dims: bool = False) -> Array:
-        return function(x, axis=axes_of(x, axis), keepdims=keep_dims)
+    name = getattr(function, "__name__", "reduction").removeprefix("_")
 
-    call.__name__ = call.__qualname__ = getattr(function, "__name__", "reduction")
+    def call(x: Array, axis: Axis = None, keep_dims: bool = False) -> Array:
+        return function(x, axis=axes_of(x, axis, f"ops.{name}"), keepdims=keep_dims)
+
+    call.__name__ = call.__qualname__ = name
     return call
 
 
@@ -94,8 +96,9 @@ def _extreme(
         initial: Any = None,
         where: Any = None,
     ) -> Array:
-        x = started(best, x, initial, where, f"ops.{reduce.__name__}")
-        return reduce(x, axis=axes_of(x, axis), keepdims=keep_dims)
+        who = f"ops.{reduce.__name__}"
+        x = started(best, x, initial, where, who)
+        return reduce(x, axis=axes_of(x, axis, who), keepdims=keep_dims)
 
     call.__name__ = call.__qualname__ = reduce.__name__
     return call
@@ -119,19 +122,19 @@ def sum(x: Array, axis: Axis = None, keep_dims: bool = False, dtype: Any = None)
     """Sum of the entries, which are cast to `dtype` first if it is given."""
     x = x if dtype is None else cast(x, dtype)
     counted = sum_dtype(x.dtype) if dtype is None else x.dtype
-    return jnp.sum(x, axis=axes_of(x, axis), keepdims=keep_dims, dtype=counted)
+    return jnp.sum(x, axis=axes_of(x, axis, "ops.sum"), keepdims=keep_dims, dtype=counted)
 
 
 def prod(x: Array, axis: Axis = None, keep_dims: bool = False, dtype: Any = None) -> Array:
     """Product of the entries, which are cast to `dtype` first if it is given."""
     x = x if dtype is None else cast(x, dtype)
     counted = sum_dtype(x.dtype) if dtype is None else x.dtype
-    return jnp.prod(x, axis=axes_of(x, axis), keepdims=keep_dims, dtype=counted)
+    return jnp.prod(x, axis=axes_of(x, axis, "ops.prod"), keepdims=keep_dims, dtype=counted)
 
 
 def reduce_prod(x: Array, axis: Axis = None, keep_dims: bool = False) -> Array:
     """Product in the dtype of `x` (``ReduceProd``)."""
-    return jnp.prod(x, axis=axes_of(x, axis), keepdims=keep_dims, dtype=x.dtype)
+    return jnp.prod(x, axis=axes_of(x, axis, "ops.ReduceProd"), keepdims=keep_dims, dtype=x.dtype)
 
 
 def cumsum(x: Array, axis: int | None = None, dtype: Any = None) -> Array:
@@ -151,7 +154,7 @@ def relu(x: Array) -> Array:
 
 def reduce_sum(x: Array, axis: Axis = None, keep_dims: bool = False) -> Array:
     """Sum in the dtype of `x` (``ReduceSum``), where `sum` counts booleans."""
-    return jnp.sum(x, axis=axes_of(x, axis), keepdims=keep_dims, dtype=x.dtype)
+    return jnp.sum(x, axis=axes_of(x, axis, "ops.ReduceSum"), keepdims=keep_dims, dtype=x.dtype)
 
 
 def cast(x: Array, dtype: Any) -> Array:
@@ -407,7 +410,7 @@ def var(x: Array, axis: Axis = None, ddof: int = 0, keepdims: bool = False) -> A
 
     As in MindSpore, that may be 0 or less.
     """
-    x, axes = _floating(x), axes_of(x, axis)
+    x, axes = _floating(x), axes_of(x, axis, "ops.var")
     spread = jnp.var(x, axis=axes, keepdims=keepdims)
     count = x.size // builtins.max(spread.size, 1)
     if 0 < ddof < count:
@@ -422,7 +425,7 @@ def count_nonzero(
     x: Array, axis: Axis = None, keep_dims: bool = False, dtype: Any = np.int32
 ) -> Array:
     """How many entries are not zero."""
-    count = jnp.count_nonzero(x, axis=axes_of(x, axis), keepdims=keep_dims)
+    count = jnp.count_nonzero(x, axis=axes_of(x, axis, "ops.count_nonzero"), keepdims=keep_dims)
     return count.astype(as_dtype(dtype).dtype)
 
 

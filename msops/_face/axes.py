@@ -34,7 +34,7 @@ def axis_of(x: Array, axis: Any, who: str) -> int:
     return place % x.ndim
 
 
-def axes_of(x: Array, axis: Any, who: str = "reduction") -> int | tuple[int, ...] | None:
+def axes_of(x: Array, axis: Any, who: str) -> int | tuple[int, ...] | None:
     """Returns axes as JAX takes them: ``()`` is None, all; what has no axes has 0 and -1 as all.
 
     Raises:

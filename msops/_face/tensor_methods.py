@@ -217,11 +217,12 @@ def _extreme(
         if axis is not None:
             x = m.started(of_two, x, initial, where, who)
         if is_pair or (return_indices and isinstance(axis, int)):
-            return value(x, axis, kept), index(x, axes_of(x, axis), keepdims=kept).astype(np.int64)
+            places = index(x, axes_of(x, axis, who), keepdims=kept).astype(np.int64)
+            return value(x, axis, kept), places
         return value(x, axis, kept)
 
     def value(x: Array, axis: Axis, kept: bool) -> Array:
-        axis = axes_of(x, axis)
+        axis = axes_of(x, axis, who)
         if isinstance(axis, int) and jnp.issubdtype(x.dtype, jnp.floating):
             return _along(best, index, axis, kept, x)
         return best(x, axis=axis, keepdims=kept)
