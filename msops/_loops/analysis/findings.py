@@ -1,4 +1,4 @@
-"""What the author of a kernel is told: findings of an analysis, arrays that are too large."""
+"""Reports to the author of a kernel: findings of an analysis, and arrays that are too large."""
 
 from __future__ import annotations
 
