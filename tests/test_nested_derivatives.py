@@ -69,7 +69,9 @@ def of_scales(function: Function) -> Function:
     """Returns the gradients of derivatives along several directions."""
 
     def gradient(values: Any, x: Any) -> Any:
-        one = lambda scale: jax.grad(loss(pushed(function, scale)), 1)(values, x)  # noqa: E731
+        def one(scale: Any) -> Any:
+            return jax.grad(loss(pushed(function, scale)), 1)(values, x)
+
         return jax.vmap(one)(jnp.arange(3.0))
 
     return gradient
