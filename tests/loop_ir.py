@@ -138,7 +138,7 @@ from msops._loops.to_c import cost as c_cost
 from msops._loops.to_c.clean.carrying import carry_elements
 from msops._loops.to_c.clean.fresh_results import write_fresh_results
 from msops._loops.to_c.clean.merging import merge_branches
-from msops._loops.to_c.clean.reductions import sum_in_variables
+from msops._loops.to_c.clean.promoting import keep_in_variables
 from msops._loops.to_c.lanes.lane_rows import put_rows_in_lanes
 from msops._loops.to_c.lanes.searching import split_searches
 from msops._loops.to_c.lanes.vectors import mark_vectors
@@ -313,6 +313,7 @@ __all__ = [
     "is_float",
     "isl",
     "keep_decisions",
+    "keep_in_variables",
     "kept",
     "kernel_text",
     "loads",
@@ -364,7 +365,6 @@ __all__ = [
     "statements",
     "steps_text",
     "sum_columns",
-    "sum_in_variables",
     "tabulate_values",
     "tile_products",
     "to_raised",

@@ -13,11 +13,11 @@ from loop_ir import (
     Local,
     Stmt,
     Store,
+    keep_in_variables,
     kernel_text,
     mark_vectors,
     parse_kernel,
     statements,
-    sum_in_variables,
 )
 from random_examples import examples
 from test_c_arrangement import arranged, exact_inputs, loops_that_meet, marked
@@ -51,7 +51,7 @@ def innermost(kernel: Kernel) -> list[For]:
 
 
 def test_a_sum_is_kept_where_bounds_show_that_nothing_else_touches_it() -> None:
-    after = mark_vectors(arranged(sum_in_variables, pivot()))
+    after = mark_vectors(arranged(keep_in_variables, pivot()))
     text = kernel_text(after)
     assert "sum[] = sum[] + a[i, j]" in text
     assert "d[i, k] = sum[]" in text
@@ -91,7 +91,7 @@ def test_few_elements_that_are_no_neighbours_are_added_one_by_one(
     ids=["columns before", "rows before", "both"],
 )
 def test_the_end_of_a_loop_shows_it_too(parts: dict[str, str]) -> None:
-    assert "d[i, k] = sum[]" in kernel_text(arranged(sum_in_variables, pivot(**parts)))
+    assert "d[i, k] = sum[]" in kernel_text(arranged(keep_in_variables, pivot(**parts)))
 
 
 @pytest.mark.parametrize(
@@ -106,12 +106,12 @@ def test_the_end_of_a_loop_shows_it_too(parts: dict[str, str]) -> None:
 )
 def test_a_sum_stays_where_something_else_touches_its_element(parts: dict[str, str]) -> None:
     kernel = pivot(**parts)
-    assert sum_in_variables(kernel) is kernel
+    assert keep_in_variables(kernel) is kernel
 
 
 @pytest.mark.parametrize("own", ["d[k, j - 1] = d[k, j - 1] + a[k, j]", "d[k, j - 1] = a[k, j]"])
 def test_iterations_that_touch_the_same_element_run_in_no_vector(own: str) -> None:
-    after = mark_vectors(arranged(sum_in_variables, pivot(columns="(k + 2) .. 40", own=own)))
+    after = mark_vectors(arranged(keep_in_variables, pivot(columns="(k + 2) .. 40", own=own)))
     assert "lanes" not in [loop.vector for loop in innermost(after)]
 
 
@@ -134,7 +134,7 @@ def test_a_load_that_is_clamped_may_be_of_the_sum(
     first: int, away: int, at: int, is_summed: bool
 ) -> None:
     kernel = marked(CLAMPED.format(first=first, away=away, at=at))
-    assert (sum_in_variables(kernel) is not kernel) is is_summed
+    assert (keep_in_variables(kernel) is not kernel) is is_summed
 
 
 ROWS = st.sampled_from(
@@ -159,7 +159,7 @@ def test_sums_and_vectors_of_eliminations_mean_the_same(
     rows: str, columns: str, own: str, at: str
 ) -> None:
     kernel = pivot(rows=rows, columns=columns, own=own, at=at)
-    after = mark_vectors(arranged(sum_in_variables, kernel))
+    after = mark_vectors(arranged(keep_in_variables, kernel))
     # What runs in vectors may meet in the sums alone, which are variables.
     alone = _without_sums(after)
     assert loops_that_meet(alone, exact_inputs(kernel)) == set()

@@ -44,7 +44,7 @@ from msops._loops.passes.split_at_pivots import split_at_pivots
 from msops._loops.passes.split_running_maxima import split_running_maxima
 from msops._loops.passes.version_ragged_rows import version_ragged_rows
 from msops._loops.to_c import clean, lanes, materialise, order, ranges, reduce
-from msops._loops.to_c.clean.reductions import sum_in_variables
+from msops._loops.to_c.clean.promoting import keep_in_variables
 from msops._loops.to_c.materialise.workspaces import place_locals
 from msops._loops.to_cuda.grid import mark_grids
 from msops._loops.to_cuda.hoisting import hoist_locals, sink_conditions, turn_reductions
@@ -114,7 +114,7 @@ PASSES_TO_CUDA: Passes = (
     ("turn reductions", turn_reductions),
     ("hoist locals", hoist_locals),
     ("sink conditions", sink_conditions),
-    ("sum in variables", sum_in_variables),
+    ("keep in variables", keep_in_variables),
     ("place locals", partial(place_locals, most_bytes=THREAD_BYTES)),
     ("mark grids", mark_grids),
 )

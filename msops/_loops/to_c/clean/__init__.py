@@ -11,13 +11,14 @@ gcc calls predictive commoning.
 fresh_results.py  parameters that are read as given, instead of copies of them
 merging.py        one store of a chosen value instead of a store in each branch
 carrying.py       elements that one iteration hands to the next, in variables
-reductions.py     sums of innermost reductions, in variables
+promoting.py      elements at fixed places that a loop changes, in variables
+reductions.py     of these the sums of innermost reductions
 """
 
 from msops._loops.to_c.clean.carrying import carry_elements
 from msops._loops.to_c.clean.fresh_results import write_fresh_results
 from msops._loops.to_c.clean.merging import merge_branches
-from msops._loops.to_c.clean.reductions import sum_in_variables
+from msops._loops.to_c.clean.promoting import keep_in_variables
 
 IN_PLACE = (("merge branches", merge_branches),)
 """Of statements, where a result may have the memory of a parameter."""
@@ -27,6 +28,6 @@ STATEMENTS = (("write fresh results", write_fresh_results), *IN_PLACE)
 
 ELEMENTS = (
     ("carry elements", carry_elements),
-    ("sum in variables", sum_in_variables),
+    ("keep in variables", keep_in_variables),
 )
 """Of elements that loops read again."""

@@ -16,28 +16,14 @@ from typing import TypeAlias
 
 from msops._loops.analysis.updates import Update, sum_of
 from msops._loops.ir.names import Names
-from msops._loops.ir.nodes import (
-    Binary,
-    Buffer,
-    Cast,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Load,
-    Local,
-    Stmt,
-    Store,
-)
+from msops._loops.ir.nodes import Binary, Buffer, Cast, Expr, For, If, Load, Local, Stmt, Store
 from msops._loops.ir.ranges import Ranges, loop_range
 from msops._loops.ir.walk import (
     Scope,
     bodies,
-    buffers_of,
     is_innermost,
     loads,
     own_expressions,
-    rewrite_loops,
     rewrite_statements,
     statements,
 )
@@ -55,24 +41,27 @@ Updates: TypeAlias = dict[Element, Update]
 """Updates by the element that they update."""
 
 
-def sum_in_variables(kernel: Kernel) -> Kernel:
-    """Returns the kernel with the sums of its innermost reductions in variables."""
-    names = Names(kernel)
-    buffers = buffers_of(kernel)
+def with_sums(
+    loop: For, scope: Scope, buffers: Mapping[str, Buffer], names: Names
+) -> tuple[Stmt, ...] | None:
+    """Returns a reduction with its sums in variables; None if it has none that may be there.
 
-    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        updates = fixed_updates(loop, scope.ranges, buffers, scope.loops)
-        # A condition may keep iterations of the parallel loops around apart. A sum that is written
-        # back without the condition could meet another one.
-        guarded = {(s.buffer, s.indices) for s, is_guarded in stores_of(loop.body) if is_guarded}
-        if not updates or not all(_is_apart(e, scope) for e in guarded & updates.keys()):
-            return None
-        return _summed(loop, updates, scope.ranges, names)
+    Args:
+      loop: the reduction.
+      scope: the scope around it.
+      buffers: the buffers of the kernel, locals too, by name.
+      names: the names of the kernel.
+    """
+    updates = fixed_updates(loop, scope.ranges, buffers, scope.loops)
+    # A condition may keep iterations of the parallel loops around apart. A sum that is written
+    # back without the condition could meet another one.
+    guarded = {(s.buffer, s.indices) for s, is_guarded in stores_of(loop.body) if is_guarded}
+    if not updates or not all(is_apart(e, scope) for e in guarded & updates.keys()):
+        return None
+    return _summed(loop, updates, scope.ranges, names)
 
-    return rewrite_loops(kernel, change, "reduction")
 
-
-def _is_apart(element: Element, scope: Scope) -> bool:
+def is_apart(element: Element, scope: Scope) -> bool:
     """Returns whether an element differs between all iterations of the parallel loops around."""
     name, indices = element
     around = scope.loops[scope.depths.get(name, 0) :]

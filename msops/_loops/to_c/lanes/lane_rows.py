@@ -41,7 +41,8 @@ from msops._loops.ir.walk import (
     with_parts,
 )
 from msops._loops.passes.simplify import simplify
-from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32, sum_in_variables
+from msops._loops.to_c.clean.promoting import keep_in_variables
+from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
 from msops._loops.to_c.facts.blocks import can_swap
 from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.facts.work import LEAST_WORK, work, work_in_loops
@@ -65,9 +66,9 @@ def put_rows_in_lanes(kernel: Kernel) -> Kernel:
     """Returns the kernel with rows in the lanes of vectors: beside each other, or on diagonals."""
     changed = _with_lanes(kernel)
     if changed is kernel:
-        summed = sum_in_variables(kernel)
-        changed = summed if summed is kernel else _with_lanes(summed)
-        if changed is summed:
+        kept = keep_in_variables(kernel)
+        changed = kept if kept is kernel else _with_lanes(kept)
+        if changed is kept:
             return kernel
     return unique_names(simplify(changed))
 
