@@ -150,12 +150,13 @@ DISTANCES = """kernel k(a: float32[40, 50]) -> (d) {
 }"""
 
 
-def test_rows_in_order_are_split_and_the_loops_around_them_stay() -> None:
-    after = checked(parse_kernel(DISTANCES), partition_rows)
-    assert kernel_text(after).count("serial i") == 1
-    assert "serial j_1 in 1 .. 50" in kernel_text(after)
-    assert "(0 < j" not in kernel_text(after)
-    assert kernel_text(after).count("if (0 < i)") == 2
+def test_rows_in_order_and_the_loops_around_them_are_split() -> None:
+    text = kernel_text(checked(parse_kernel(DISTANCES), partition_rows))
+    assert "serial i_1 in 1 .. 40" in text
+    assert "serial j_2 in 1 .. 50" in text
+    assert "(0 < i" not in text
+    # That of the first row stays.
+    assert text.count("if (0 < j") == 1
 
 
 def test_rows_in_order_without_a_border_stay() -> None:

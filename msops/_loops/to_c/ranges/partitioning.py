@@ -58,12 +58,8 @@ def partition_loops(kernel: Kernel) -> Kernel:
 
 
 def partition_rows(kernel: Kernel) -> Kernel:
-    """Returns the kernel with innermost serial loops split at such points."""
-
-    def change(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
-        return _partition(loop, scope) if is_innermost(loop) else None
-
-    return _partitioned(kernel, rewrite_loops(kernel, change, "serial"))
+    """Returns the kernel with serial loops split at such points."""
+    return _partitioned(kernel, rewrite_loops(kernel, _partition, "serial"))
 
 
 def _partitioned(kernel: Kernel, split: Kernel) -> Kernel:
@@ -78,7 +74,7 @@ def _partition(loop: For, scope: Scope) -> tuple[Stmt, ...] | None:
     shared = None if is_innermost(loop) else _shared(loop, loop.body, scope, between)
     if shared is not None:
         return (with_parts(loop, body=shared),)
-    inner = rewrite_inner_loops(within(loop, between), scope, _partition, "parallel")
+    inner = rewrite_inner_loops(within(loop, between), scope, _partition, loop.kind)
     return _beside(loop, between, (inner,))
 
 
@@ -101,7 +97,7 @@ def _shared(
     found: list[Stmt] = []
     for asks_for_it, part in zip(asks, body, strict=True):
         alone = with_parts(loop, body=(part,))
-        inner = rewrite_inner_loops(alone, scope, _partition, "parallel").body
+        inner = rewrite_inner_loops(alone, scope, _partition, loop.kind).body
         found += (If(is_between, inner, (part,)),) if asks_for_it else inner
     return tuple(found)
 
