@@ -27,7 +27,7 @@ STATEMENTS = (("write fresh results", write_fresh_results), *IN_PLACE)
 """Of statements, where results have memory of their own."""
 
 ELEMENTS = (
-    ("carry elements", carry_elements),
     ("keep in variables", keep_in_variables),
+    ("carry elements", carry_elements),
 )
 """Of elements that loops read again."""
