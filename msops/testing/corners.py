@@ -46,7 +46,7 @@ def changed_corners(subject: Subject, cases: Sequence[Case], is_safe: bool) -> l
     """
     lines = []
     for places in cases[0].ordered if cases else ():
-        own = [case for case in cases if not case.more and places in case.ordered]
+        own = [case for case in cases if not any(case.more) and places in case.ordered]
         if not places.extent or not places.is_single or places.extent < _LEAST:
             continue
         small = [case for case in own[1:] if _LEAST <= _count(case, places) < _LARGE]

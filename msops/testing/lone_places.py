@@ -35,7 +35,7 @@ def one_alone(subject: Subject, cases: Sequence[Case], is_safe: bool) -> list[st
     """
     lines = []
     for places in cases[0].ordered if cases else ():
-        own = [case for case in cases if not case.more and places in case.ordered]
+        own = [case for case in cases if not any(case.more) and places in case.ordered]
         if places.is_of_single_inputs:
             case = max(own, key=lambda case: case.size)
             lines += _alone_in(subject, places, case, is_safe)

@@ -8,6 +8,7 @@ What holds at the size that an op was given and at others has to hold at all.
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
@@ -59,27 +60,36 @@ class Reordering:
             0 not in map(len, self.axes_of_results) and max(map(len, self.axes)) == 1
         )
 
-    def inputs(self, flat: Arrays, more: int = 0, kept: int | None = None) -> Arrays:
+    def inputs(self, flat: Arrays, more: Sequence[int] = (), kept: int | None = None) -> Arrays:
         """Returns inputs in another order, but for one place that keeps its own.
 
-        They have so many more axes than those given.
+        Each has so many more axes ahead than the one given.
         """
-        return self._ordered(flat, self.axes, more, kept)
+        steps = more or (0,) * len(flat)
+        axes = [tuple(axis + n for axis in own) for own, n in zip(self.axes, steps, strict=False)]
+        return tuple(
+            self._ordered(array, own, kept)
+            for array, own in zip(flat, axes or [()] * len(flat), strict=True)
+        )
 
-    def results(self, results: Arrays, more: int = 0) -> Arrays:
+    def results(self, results: Arrays) -> Arrays:
         """Returns results in the same order."""
-        return self._ordered(results, self.axes_of_results, more)
+        axes = self.axes_of_results or [()] * len(results)
+        return tuple(map(self._ordered, results, axes))
 
-    def _ordered(self, arrays: Arrays, axes: Axes, more: int, kept: int | None = None) -> Arrays:
+    def moved_result(self, result: np.ndarray, index: int, kept: Sequence[int]) -> np.ndarray:
+        """Returns a result in the same order, of which some axes are those of the one given."""
+        own = self.axes_of_results[index] if self.extent else ()
+        return self._ordered(result, tuple(kept[axis] for axis in own))
+
+    def _ordered(
+        self, array: np.ndarray, axes: Sequence[int], kept: int | None = None
+    ) -> np.ndarray:
         if not self.extent:
-            return tuple(a.reshape(-1)[_order(a.size, self.seed)].reshape(a.shape) for a in arrays)
-        ordered = []
-        for array, own in zip(arrays, axes, strict=True):
-            for axis in own:
-                order = _order(array.shape[axis + more], self.seed, kept)
-                array = array.take(order, axis + more)
-            ordered.append(array)
-        return tuple(ordered)
+            return array.reshape(-1)[_order(array.size, self.seed)].reshape(array.shape)
+        for axis in axes:
+            array = array.take(_order(array.shape[axis], self.seed, kept), axis)
+        return array
 
 
 def _order(count: int, seed: int, kept: int | None = None) -> np.ndarray:
@@ -96,13 +106,15 @@ class Case:
 
     Attributes:
       name: of the inputs.
-      more: how many axes they have more than those given.
+      more: how many axes each has more than the one given.
+      ranks: how many axes the results of those given have.
     """
 
     name: str
     flat: Arrays
     results: Arrays
-    more: int
+    more: tuple[int, ...]
+    ranks: tuple[int, ...]
     ordered: dict[Reordering, Arrays]
 
     @property
@@ -117,10 +129,13 @@ class Case:
     def moves(self, places: Reordering, index: int, scale: float) -> bool:
         """Returns whether a result is in the order of its inputs.
 
-        More axes may be ahead, as those of its inputs are, or behind, where axes are reversed.
+        More axes may be ahead, as those of its inputs are, behind, where axes are reversed, or
+        between those of two inputs.
         """
-        own = self.ordered[places][index]
-        ways = [places.results(self.results, more=more)[index] for more in {self.more, 0}]
+        own, result = self.ordered[places][index], self.results[index]
+        rank = self.ranks[index] if places.extent else 0
+        choices = itertools.combinations(range(result.ndim), rank)
+        ways = (places.moved_result(result, index, kept) for kept in choices)
         return any(self._is_close(moved, own, scale) for moved in ways)
 
     def stays(self, places: Reordering, index: int, scale: float) -> bool:
@@ -141,19 +156,17 @@ def ordered_cases(subject: Subject, trials: Sequence[Trial], is_safe: bool) -> l
     if subject.options.stateful or not all_places:
         return []
     given = subject.flat
-    taken: dict[str, tuple[Arrays, int]] = {"the size given": (given, 0)}
+    taken = {"the size given": (given, (0,) * len(given))}
     for trial in trials:
-        steps = {own.ndim - array.ndim for own, array in zip(trial.flat, given, strict=True)}
-        # With an axis more in each, inputs of unlike ranks may fit together otherwise.
-        fit = steps == {0} or (len(steps) == 1 and len({array.ndim for array in given}) == 1)
-        fit = fit and _keeps_unlike_integers(given, trial.flat)
+        more = tuple(own.ndim - array.ndim for own, array in zip(trial.flat, given, strict=True))
+        fit = _may_fit_as_given(given, more) and _keeps_unlike_integers(given, trial.flat)
         if trial.results and fit and max(a.size for a in trial.flat) <= _MOST:
-            taken[trial.inputs] = trial.flat, steps.pop()
+            taken[trial.inputs] = trial.flat, more
     wanted: list[tuple[str, Reordering | None, Arrays]] = []
     for name, (flat, more) in taken.items():
         wanted.append((name, None, flat))
         # Where axes are no longer as long as others, other pairs of them may belong together.
-        has_axes = more >= 0 and _keeps_squares(given, flat)
+        has_axes = min(more) >= 0 and _keeps_squares(given, flat)
         for places in all_places:
             if has_axes or not places.extent:
                 ordered = places.inputs(flat, more=more)
@@ -161,14 +174,29 @@ def ordered_cases(subject: Subject, trials: Sequence[Trial], is_safe: bool) -> l
                     wanted.append((name, places, ordered))
     found = results_of(subject, [flat for *_, flat in wanted], is_safe)
     results = {(name, key): own for (name, key, _), own in zip(wanted, found, strict=True) if own}
-    ranks = [len(struct.shape) for struct in subject.outputs().structs]
+    ranks = tuple(len(struct.shape) for struct in subject.outputs().structs)
     cases = []
     for name, (flat, more) in taken.items():
         unmoved = results.get((name, None))
-        if unmoved and [result.ndim - more for result in unmoved] == ranks:
+        if unmoved and _have_as_many_more(unmoved, ranks, more):
             moved = {key: results[name, key] for key in all_places if (name, key) in results}
-            cases.append(Case(name, flat, unmoved, more, moved))
+            cases.append(Case(name, flat, unmoved, more, ranks, moved))
     return cases if cases and cases[0].flat is given else []
+
+
+def _may_fit_as_given(given: Arrays, more: Sequence[int]) -> bool:
+    """Returns whether inputs of so many more axes may belong together as those given do.
+
+    With an axis more in each, inputs of unlike ranks may fit together otherwise.
+    """
+    if len(set(more)) == 1:
+        return not any(more) or len({array.ndim for array in given}) == 1
+    return min(more) == 0
+
+
+def _have_as_many_more(results: Arrays, ranks: Sequence[int], more: Sequence[int]) -> bool:
+    """Returns whether each result has as many axes more as its inputs, some of which have none."""
+    return all(result.ndim - rank in more for result, rank in zip(results, ranks, strict=True))
 
 
 def _keeps_unlike_integers(given: Arrays, flat: Arrays) -> bool:

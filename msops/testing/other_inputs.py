@@ -14,6 +14,8 @@ _STRETCHED, _SHORTEST = 3, 16
 # A multiple of the lengths of most blocks.
 _BLOCKS = 1024
 
+# So many arrays have an axis more, each alone.
+_ALONE = 4
 # Rows of an axis that is added, and the fewest that are many; and elements of an array of them.
 _ROWS, _LEAST_ROWS, _MOST_IN_ROWS = 1025, 65, 20_000
 
@@ -151,6 +153,7 @@ def with_other_ranks(
     if not most:
         return
     yield from _with_other_ranks_of_the_largest(flat, most)
+    yield from _with_an_axis_more_of_one(flat)
     stacked = tuple(flat)
     for more in (1, 2):
         stacked = tuple(np.stack([a, rolled(a)]) if a.ndim else a for a in stacked)
@@ -187,6 +190,32 @@ def _with_other_ranks_of_the_largest(
             f"rank {most} -> {fewer}, others as they are",
             tuple(a[first] if a.ndim == most else a for a in flat),
         )
+
+
+def _with_an_axis_more_of_one(
+    flat: Sequence[np.ndarray],
+) -> Iterator[tuple[str, tuple[np.ndarray, ...]]]:
+    """Yields arrays of which one alone has one axis more, but for that of most axes if it is one.
+
+    Of images and one filter, rows and one matrix, only the first may have more axes. Where shapes
+    fit each other, one that has more axes is meant for a call that broadcasts the others.
+    """
+    ranks = [array.ndim for array in flat]
+    for index, array in enumerate(() if _are_broadcast(flat) else flat[:_ALONE]):
+        if array.ndim and not (array.ndim == max(ranks) and ranks.count(array.ndim) == 1):
+            yield (
+                f"rank {array.ndim} -> {array.ndim + 1} of input {index} alone",
+                (*flat[:index], np.stack([array, rolled(array)]), *flat[index + 1 :]),
+            )
+
+
+def _are_broadcast(flat: Sequence[np.ndarray]) -> bool:
+    """Returns whether NumPy computes with such arrays, element by element."""
+    try:
+        np.broadcast_shapes(*(array.shape for array in flat))
+    except ValueError:
+        return False
+    return True
 
 
 def with_many_rows(
