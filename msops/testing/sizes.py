@@ -28,7 +28,7 @@ from msops.testing.other_inputs import (
     with_other_ranks,
     with_whole_blocks,
 )
-from msops.testing.repeats import unrepeated
+from msops.testing.repeats import unlike_multiples, unrepeated
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
 from msops.testing.trials import (
@@ -83,7 +83,9 @@ def check_sizes(subject: Subject, is_safe: bool) -> Finding:
     if not faults:
         alike = [trial for trial in unlike if len({a.shape for a in trial.flat}) == 1]
         with contextlib.suppress(HangError):
-            faults = _special_places(subject, trials, [*alike, *different], is_safe)
+            fits = functools.partial(_results_fit, subject, most=_LARGE)
+            faults = unlike_multiples(subject, fits, is_safe)
+            faults = faults or _special_places(subject, trials, [*alike, *different], is_safe)
             faults = faults or _called_often(subject, trials)
     if faults:
         return failed(
