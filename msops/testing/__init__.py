@@ -26,7 +26,7 @@ repeats.py          results that repeat where inputs do
 orders.py           results that follow the order of inputs
 lists.py            lists of other lengths
 lone_zeros.py       a zero among other numbers
-low_bits.py         large integers that went by way of floats
+low_bits.py         large integers that went by way of floats, or overflow
 lone_places.py      one place that has another result than all others
 corners.py          the first and the last place, and what they depend on
 symbols.py          whose functions a library uses

@@ -12,7 +12,7 @@ import numpy as np
 from msops.testing.attributes import attribute_lines
 from msops.testing.bad_inputs import with_bad_integers
 from msops.testing.lone_zeros import lines_at_zeros, with_leading_zeros
-from msops.testing.low_bits import rounded_lines
+from msops.testing.low_bits import overflow_lines, rounded_lines
 from msops.testing.other_inputs import is_real
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
@@ -40,7 +40,7 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
         ]
         faults = fault_lines(trials)
         faults = faults or lines_at_zeros(subject, trials, is_safe)
-        faults = faults or rounded_lines(subject, is_safe)
+        faults = faults or rounded_lines(subject, is_safe) or overflow_lines(subject, is_safe)
         no_indices = [] if faults else _on_bad_integers(subject, is_safe)
         faults += fault_lines(no_indices)
         unlike, attributes = ([], []) if faults else attribute_lines(subject, is_safe)
