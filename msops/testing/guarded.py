@@ -47,8 +47,6 @@ _HEAP = re.compile(
 POISONS = (0xA4, 0x5B)
 # How long a child may take to start.
 _START_S = 60.0
-# Two threads have one machine.
-_THREADS = 2
 
 
 class HangError(Exception):
@@ -78,7 +76,7 @@ class Job:
       alignment: in bytes, for "back": 64 is what XLA promises, at 1 buffers end at the guard.
       far: the buffers between which and the guard lies a page more; None for all.
       poison: the byte that outputs and workspaces are filled with.
-      other_inputs: further inputs, to run the kernel on two threads at once.
+      beside: further runs of the kernel, each on a thread of its own at the same time.
       locked: whether the inputs cannot be written.
       in_a_row: whether the kernel is called many times on the same memory.
       again: whether the kernel, if it is quick, is called some times more, see `Run.may_leave`.
@@ -95,7 +93,7 @@ class Job:
     alignment: int = 64
     far: frozenset[int] | None = frozenset()
     poison: int = 0xA4
-    other_inputs: tuple[np.ndarray, ...] | None = None
+    beside: tuple[Job, ...] = ()
     locked: bool = False
     in_a_row: bool = False
     again: bool = False
@@ -268,8 +266,8 @@ def _check_progress(events: Path, jobs: Sequence[Job], spent_s: float) -> None:
         return
     job = jobs[started - 1]
     title, limit_s = title_of(job.call.kernel_name, job.inputs, job.outputs), job.limit_s
-    if job.other_inputs is not None:
-        title, limit_s = f"{title}, on two threads", _THREADS * limit_s
+    if job.beside:  # they have one machine
+        title, limit_s = f"{title}, on two threads", (1 + len(job.beside)) * limit_s
     if spent_s > limit_s:
         raise HangError(title, limit_s)
 
@@ -321,7 +319,7 @@ def _described(job: Job) -> dict[str, Any]:
             library.old_string_abi,
         ),
         "inputs": _bytes_of(job.inputs),
-        "other_inputs": None if job.other_inputs is None else _bytes_of(job.other_inputs),
+        "beside": list(map(_described, job.beside)),
         "outputs": [size_bytes(struct) for struct in job.outputs],
         "aliases": call.aliases,
         "placement": job.placement,
@@ -456,7 +454,7 @@ def _crash_of(
     record = fault.read_bytes() if fault.exists() else b""
     if len(record) < _FAULT.size or not layout:
         # On threads there are two layouts, and no event names them.
-        before = not layout and job.other_inputs is None
+        before = not layout and not job.beside
         return Crash(ended, "in the kernel's Init" if before else "", False, text)
     _, code, address, access = _FAULT.unpack(record[: _FAULT.size])
     if ended not in ("SIGSEGV", "SIGBUS"):

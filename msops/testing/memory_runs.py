@@ -115,11 +115,15 @@ class GuardedRuns(Runs):
 
     @functools.cached_property
     def threads(self) -> Run:
-        """The kernel on two threads at once; nothing if it does not take unlike inputs."""
-        others = self.subject.unlike
-        if others is None:
+        """The kernel on threads at once; nothing if it does not take unlike inputs.
+
+        On some of the same size, and on some of another, if it takes these.
+        """
+        if self.subject.unlike is None:
             return Run()
-        (run,) = run_jobs([dataclasses.replace(self.job, other_inputs=others)])
+        flats = [self.subject.unlike, *([self._elsewhere] if self._elsewhere else [])]
+        beside = tuple(job for job in map(self.subject.job, flats) if job is not None)
+        (run,) = run_jobs([dataclasses.replace(self.job, beside=beside)])
         return run
 
     @functools.cached_property
@@ -137,8 +141,8 @@ class GuardedRuns(Runs):
         return once, in_a_row
 
     @functools.cached_property
-    def after_others(self) -> Run:
-        """The run in a process in which the kernel has run before, on other values and sizes."""
+    def _elsewhere(self) -> tuple[np.ndarray, ...] | None:
+        """Inputs of other values and sizes that the kernel takes, or these in another order."""
         flat = self.subject.flat
         extents = {n for array in flat for n in array.shape if n > 1}
         smaller, larger = ({n: n + step for n in extents} for step in (-1, 1))
@@ -148,13 +152,20 @@ class GuardedRuns(Runs):
             tuple(resized(rolled(array), larger) for array in flat),
             tuple(map(rolled, flat)),
         ]
-        # The first that the op takes sets what a kernel keeps.
-        first = next((case for case in cases if self.subject.stands([case])), None)
-        # And a kernel may keep something for each size, or by one extent of it alone.
+        return next((case for case in cases if self.subject.stands([case])), None)
+
+    @functools.cached_property
+    def after_others(self) -> Run:
+        """The run in a process in which the kernel has run before, on other values and sizes."""
+        flat = self.subject.flat
+        extents = {n for array in flat for n in array.shape if n > 1}
+        # A kernel may keep something for each size, or by one extent of it alone.
         others = [
             tuple(resized(array, {n: n + 1}) for array in flat) for n in sorted(extents)[:_EXTENTS]
         ]
         alone = others if len(others) > 1 and self.subject.stands(others) else []
+        # The first that the op takes sets what a kernel keeps.
+        first = self._elsewhere
         flats = [flat for flat in (first, self.subject.unlike, *alone) if flat is not None]
         before = [job for job in map(self.subject.job, flats) if job is not None]
         if not before:

@@ -88,14 +88,15 @@ def run_jobs(folder: str) -> None:
                 continue
             try:
                 kernel = bind(native, job)
+                beside = [bind(native, other) for other in job["beside"]]
             except RuntimeError as raised:
                 emit(events, "refused", str(raised))
                 continue
             settings = settings or {**process_settings(), **open_descriptors()}
             effects = effects or effect_settings()
             run: Callable[[Any, Mapping[str, Any], BinaryIO], dict[str, Any]] = run_once
-            if job["other_inputs"] is not None:
-                run = run_on_threads
+            if beside:
+                run = functools.partial(run_on_threads, beside)
             elif job["in_a_row"]:
                 run = functools.partial(run_in_a_row, settings, effects)
             emit(events, "done", run(kernel, job, events))

@@ -1,4 +1,4 @@
-"""A job: a kernel called once, on two threads, or many times in a row."""
+"""A job: a kernel called once, on some threads, or many times in a row."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, BinaryIO
 
 # Threads have to overlap even on a busy machine; an alarm stops them in the middle of kernels.
-_ROUNDS, _ROUND_S, _BETWEEN_NAPS_S = 5, 0.08, 0.0002
+_ROUNDS, _CALLS_S, _BETWEEN_NAPS_S = 5, 0.16, 0.0002
 _TIMED_CALLS, _LEAST_CALLS, _MOST_CALLS = 4, 4, 1 << 20
 # A kernel that is so slow overlaps with itself in a single call.
 _SLOW_S = 0.2
@@ -57,12 +57,23 @@ def _grows(frame: ChildFrame) -> bool:
     return has_grown or times_of_folders() != times
 
 
-def run_on_threads(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dict[str, Any]:
-    """Runs a kernel on two threads with unlike inputs; counts results unlike those of one.
+def run_on_threads(
+    beside: Sequence[Any], kernel: Any, job: Mapping[str, Any], events: BinaryIO
+) -> dict[str, Any]:
+    """Runs a kernel on threads with unlike inputs; counts results unlike those of one.
 
     An event at each step shows that it goes on, and no step takes more than a few calls' time.
+
+    Args:
+      beside: the kernel, bound to the shapes of each run that the job has beside its own.
+      kernel: the kernel, bound to the shapes of the job.
+      job: the inputs.
+      events: where they are written.
     """
-    frames = [ChildFrame(kernel, job, inputs) for inputs in (job["inputs"], job["other_inputs"])]
+    kernels, jobs = (kernel, *beside), (job, *job["beside"])
+    frames = [
+        ChildFrame(bound, own, own["inputs"]) for bound, own in zip(kernels, jobs, strict=True)
+    ]
     alone = []
     for frame in frames:
         start_s = time.perf_counter()
@@ -79,7 +90,7 @@ def run_on_threads(kernel: Any, job: Mapping[str, Any], events: BinaryIO) -> dic
         except RuntimeError:  # it fails on one thread already
             return {"calls": 0, "differing": 0, "error": None}
         once_s = (time.perf_counter() - start_s) / _TIMED_CALLS
-        calls = max(_LEAST_CALLS, min(_MOST_CALLS, int(_ROUND_S / once_s)))
+        calls = max(_LEAST_CALLS, min(_MOST_CALLS, int(_CALLS_S / len(frames) / once_s)))
     made = differing = 0
     errors: list[str] = []
     while not (differing or errors) and made < _ROUNDS * calls * len(frames):
