@@ -23,6 +23,7 @@ code_constants.py   words and numbers that the code of a kernel names
 exceptions.py       those that are raised on purpose, and accidents
 trials.py           the op on these, and what came of it
 repeats.py          results that repeat where inputs do
+turns.py            results that do not follow the order of calls
 orders.py           results that follow the order of inputs
 lists.py            lists of other lengths
 lone_zeros.py       a zero among other numbers

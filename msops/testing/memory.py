@@ -132,7 +132,10 @@ def check_repeatable(runs: Runs) -> Finding:
             "Make the op with stateful=True if that is meant; else look for static variables, "
             "clocks and unseeded random numbers.",
         )
-    if isinstance(runs, GuardedRuns) and (lines := _lines_after_others(runs)):
+    lines = runs.subject.lines_of_turns
+    if isinstance(runs, GuardedRuns):
+        lines = _lines_after_others(runs)
+    if lines:
         return failed(
             check,
             f"results of kernel {runs.kernel} depend on what it was called with before",

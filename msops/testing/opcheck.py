@@ -27,6 +27,7 @@ from msops.testing.guarded import HangError
 from msops.testing.memory_runs import GuardedRuns, Runs, run_in_python, run_on_guarded_memory
 from msops.testing.report import Finding, Report, failed, passed, skipped
 from msops.testing.subject import Subject
+from msops.testing.turns import lines_of_turns
 
 _MEMORY_CHECKS: dict[str, Callable[[Any], Finding]] = {
     "return code": memory.check_return_code,
@@ -192,6 +193,8 @@ def opcheck(
     wanted = [check for check in _CHECKS if check not in left_out]
     subject = Subject(op, args, limit_s, attributes)
     with subject.face(), shared_server():
+        if "repeatable" in wanted:
+            subject.lines_of_turns = lines_of_turns(subject)
         return Report(str(subject), tuple(_findings(subject, wanted)))
 
 

@@ -58,7 +58,7 @@ def call_function(
     def work() -> Run:
         before, times = process_resources(), times_of_folders()
         with watch.calls():
-            run = _call(function, flat, structs, poison)
+            run = call_here(function, flat, structs, poison)
         after = process_resources()
         may_leave = any(after.get(name, 0) > before.get(name, 0) for name in _COUNTED)
         may_leave = may_leave or times_of_folders() != times
@@ -94,8 +94,8 @@ def call_in_a_row(
     """
 
     def work() -> Run:
-        seeding = lines_of_generators(lambda: _call(function, flat, structs, 0))
-        first = run = _call(function, flat, structs, 0)
+        seeding = lines_of_generators(lambda: call_here(function, flat, structs, 0))
+        first = run = call_here(function, flat, structs, 0)
         growth = []
         made, differing, end_s = 1, 0, time.monotonic() + _IN_A_ROW_S
         with _without_collection(), watch.calls():
@@ -104,16 +104,16 @@ def call_in_a_row(
                 for _ in range(_HALF):
                     if (run.error and not fails) or time.monotonic() > end_s:
                         break
-                    run = _call(function, flat, structs, 0)
+                    run = call_here(function, flat, structs, 0)
                     made, differing = made + 1, differing + (run.outputs != first.outputs)
                 after = _resources()
                 growth.append({name: after.get(name, 0) - before.get(name, 0) for name in _COUNTED})
         files: list[str] = []
         kept: list[str] = []
         if (not run.error or fails) and time.monotonic() < end_s:
-            files = files_of_calls(lambda: _call(function, flat, structs, 0))
+            files = files_of_calls(lambda: call_here(function, flat, structs, 0))
         if not run.error and all(part[_BLOCKS] >= _KEPT for part in growth):
-            kept = _kept_lines(lambda: _call(function, flat, structs, 0))
+            kept = _kept_lines(lambda: call_here(function, flat, structs, 0))
         return Run(
             error="" if fails else run.error,
             calls=made,
@@ -192,12 +192,13 @@ def _in_time(work: Callable[[], Run], limit_s: float, title: str) -> Run:
     return outcome.result()
 
 
-def _call(
+def call_here(
     function: HostFunction,
     flat: Sequence[np.ndarray],
     structs: Sequence[jax.ShapeDtypeStruct],
     poison: int,
 ) -> Run:
+    """Calls a function on this thread, over poisoned outputs, however long that takes."""
     # Lists: of a tuple that a generator fills, Python keeps the memory, which would be counted.
     # NumPy computes numbers, not arrays, of arrays without axes.
     inputs = [np.array(array, order="C") for array in flat]

@@ -42,6 +42,7 @@ from msops.testing.trials import (
     try_each,
     try_out,
 )
+from msops.testing.turns import lines_of_turns_in_library
 
 # Elements of an array: more than 16 bits count, and what is too many to look at.
 _LARGE, _LARGEST = 100_000, 10_000_000
@@ -80,6 +81,8 @@ def check_sizes(subject: Subject, is_safe: bool) -> Finding:
     different = [trial for trial in trials if trial.inputs.endswith(_DIFFERENT)]
     trials = [trial for trial in trials if trial not in different]
     faults = faults or _limits_unmeant(subject, trials)
+    if not (faults or subject.options.stateful):
+        faults = lines_of_turns_in_library(trials)
     if not faults:
         alike = [trial for trial in unlike if len({a.shape for a in trial.flat}) == 1]
         with contextlib.suppress(HangError):

@@ -96,6 +96,8 @@ class Subject:
         jax.devices()  # a function may call JAX: what starting a backend sets is not its own
         self._watch = SettingsWatch()
         self.first: Run | None = None
+        # What differs with the order of calls; see `turns`.
+        self.lines_of_turns: list[str] = []
         self._own_call = self.call
         self._ends: dict[Hashable, str] = {}
         self.options = self.definition.options
