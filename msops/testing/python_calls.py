@@ -12,7 +12,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -28,6 +28,8 @@ from msops.testing.spent_time import Stopwatch
 
 # Calls in a row, twice, or as many as this time lets, on a busy machine too.
 _HALF, _IN_A_ROW_S = 50, 2.0
+# How long threads call a function at once, and how often they take turns.
+_TOGETHER_S, _SWITCH_S = 0.15, 1e-5
 _BLOCKS = "blocks of Python's memory"
 # So many by that many calls: other threads may free some meanwhile.
 _KEPT = 40
@@ -124,6 +126,61 @@ def call_in_a_row(
 
     run = _in_time(work, limit_s + _IN_A_ROW_S, title)
     return dataclasses.replace(run, left=(*watch.lines(), *run.left))
+
+
+def call_on_threads(
+    calls: Sequence[tuple[HostFunction, Sequence[np.ndarray], Sequence[jax.ShapeDtypeStruct]]],
+    limit_s: float,
+    title: str,
+) -> Run:
+    """Makes calls again and again, each on a thread of its own; returns how many came out unlike.
+
+    Threads take turns as often as Python lets them.
+
+    Raises:
+      HangError: a call did not end in time.
+    """
+
+    def work() -> Run:
+        expected = [_outputs_of(*call) for call in calls]
+        made, differing, errors = [], [], []
+
+        def repeat(number: int) -> None:
+            end_s = time.monotonic() + _TOGETHER_S
+            try:
+                while time.monotonic() < end_s:
+                    found = _outputs_of(*calls[number])
+                    made.append(number)
+                    if found != expected[number]:
+                        differing.append(number)
+            except MsopsError as error:
+                errors.append(str(error))
+
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_S)
+        try:
+            with ThreadPoolExecutor(len(calls)) as pool:
+                list(pool.map(repeat, range(len(calls))))
+        finally:
+            sys.setswitchinterval(interval)
+        return Run(calls=len(made), differing=len(differing), error="".join(errors[:1]))
+
+    return _in_time(work, limit_s + _TOGETHER_S, title)
+
+
+def _outputs_of(
+    function: HostFunction,
+    flat: Sequence[np.ndarray],
+    structs: Sequence[jax.ShapeDtypeStruct],
+) -> list[bytes]:
+    """Returns what comes of a call, as bytes, with as little else as can be."""
+    outputs = tuple(np.zeros(s.shape, s.dtype) for s in structs)
+    for index, output in function.inplace:
+        outputs[output][...] = flat[index]
+    result = function.call(tuple(array.copy() for array in flat), outputs)
+    if result is not None:
+        function.store(result, outputs[0])
+    return [output.tobytes() for output in outputs]
 
 
 def _resources() -> dict[str, int]:

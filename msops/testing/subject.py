@@ -35,8 +35,8 @@ from msops._op.request import Request
 from msops._toolchain import Library
 from msops.errors import ArgumentTypeError, MsopsError
 from msops.testing.guarded import POISONS, HangError, Job, Run, arrays_of, run_jobs, show, title_of
-from msops.testing.other_inputs import other_elements, other_values, rolled
-from msops.testing.python_calls import call_function, call_in_a_row
+from msops.testing.other_inputs import other_elements, other_values, resized, rolled
+from msops.testing.python_calls import call_function, call_in_a_row, call_on_threads
 from msops.testing.python_settings import SettingsWatch
 
 _LIMIT_S = 1.0
@@ -331,6 +331,24 @@ class Subject:
         return call_in_a_row(
             function, self.flat, structs, watch or self._watch, self.limit_s, title, fails
         )
+
+    def call_on_threads(self) -> Run:
+        """Calls a Python function on threads at once: on other numbers, and another size.
+
+        Raises:
+          HangError: a call did not end in time.
+        """
+        flats = [self.flat, *([self.unlike] if self.unlike else [])]
+        extents = {n: n + 1 for array in self.flat for n in array.shape if n > 1}
+        larger = tuple(resized(rolled(array), extents) for array in self.flat)
+        flats += [larger] if extents and self.stands([larger]) else []
+        calls = []
+        for flat in flats:
+            function = self.host_function(flat)
+            assert function is not None
+            calls.append((function, flat, self.outputs(flat).structs))
+        title = title_of(str(self.op.__name__), self.flat, self.outputs().structs)
+        return call_on_threads(calls, self.limit_s, title)
 
     def changed_settings(self) -> list[str]:
         """Reports settings of this process that calls of a Python function changed, once."""
