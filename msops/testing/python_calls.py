@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import dataclasses
 import gc
+import itertools
 import os
 import sys
 import threading
@@ -23,6 +24,7 @@ from msops.errors import MsopsError
 from msops.testing.child.files import files_of_calls, times_of_folders
 from msops.testing.child.resources import growth_lines, process_resources
 from msops.testing.guarded import HangError, Run, show, size_bytes
+from msops.testing.other_inputs import is_real
 from msops.testing.python_settings import SettingsWatch, lines_of_generators
 from msops.testing.spent_time import Stopwatch
 
@@ -36,6 +38,8 @@ _KEPT = 40
 _COLLECTIONS = 3
 # NumPy's and Python's own caches fill within some hundred calls.
 _ROUNDS = 6
+# And a cache for numbers has filled after so many, each a little smaller.
+_CACHED, _STEP = 2200, 2.0**-16
 _COUNTED = ("open files", "threads", "timers", "keys of data of threads", _BLOCKS)
 # Arrays up to this size NumPy keeps when they are free; and how many of each size are poisoned.
 _SMALL_BYTES, _ARRAYS_OF_A_SIZE = 256, 3
@@ -116,6 +120,10 @@ def call_in_a_row(
             files = files_of_calls(lambda: call_here(function, flat, structs, 0))
         if not run.error and all(part[_BLOCKS] >= _KEPT for part in growth):
             kept = _kept_lines(lambda: call_here(function, flat, structs, 0))
+        if not (run.error or fails or kept) and time.monotonic() < end_s:
+            others = _other_numbers(flat)
+            with contextlib.suppress(MsopsError):  # it does not take all of them
+                kept = _kept_for_each(lambda: _outputs_of(function, next(others), structs))
         return Run(
             error="" if fails else run.error,
             calls=made,
@@ -206,6 +214,33 @@ def _kept_lines(call: Callable[[], object]) -> list[str]:
         if kept < _KEPT:
             return []
     return [f"{_BLOCKS}: {kept} more after {_HALF} calls"]
+
+
+def _kept_for_each(call: Callable[[], object]) -> list[str]:
+    """Reports memory that calls keep for all of many numbers: a cache may, if it fills at last."""
+    end_s = time.thread_time() + 2 * _IN_A_ROW_S
+    least = float(_KEPT)
+    for calls in (_HALF, _CACHED, _CACHED):
+        for _ in range(_COLLECTIONS):
+            gc.collect()
+        before = sys.getallocatedblocks()
+        for _ in range(calls):
+            call()
+            if time.thread_time() > end_s:
+                return []
+        gc.collect()
+        kept = sys.getallocatedblocks() - before
+        if kept < least:
+            return []
+        least = kept / calls / 2 * _CACHED
+    return [f"{_BLOCKS}: {kept} more after {_CACHED} calls, each with other numbers"]
+
+
+def _other_numbers(flat: Sequence[np.ndarray]) -> Iterator[list[np.ndarray]]:
+    """Yields arrays of ever smaller floats; integers may be indices, and stay."""
+    for number in itertools.count(1):
+        factor = 1 - number * _STEP
+        yield [(array * factor).astype(array.dtype) if is_real(array) else array for array in flat]
 
 
 @contextlib.contextmanager
