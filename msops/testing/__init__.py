@@ -27,6 +27,7 @@ turns.py            results that do not follow the order of calls
 orders.py           results that follow the order of inputs
 lists.py            lists of other lengths
 lone_zeros.py       a zero among other numbers
+exponentials.py     results between an exponential that overflows and one that is 0
 low_bits.py         large integers that went by way of floats, or overflow
 lone_places.py      one place that has another result than all others
 corners.py          the first and the last place, and what they depend on

@@ -11,6 +11,7 @@ import numpy as np
 
 from msops.testing.attributes import attribute_lines
 from msops.testing.bad_inputs import with_bad_integers
+from msops.testing.exponentials import lines_at_exponentials
 from msops.testing.lone_zeros import lines_at_zeros, with_leading_zeros
 from msops.testing.low_bits import overflow_lines, rounded_lines
 from msops.testing.other_inputs import is_real
@@ -22,6 +23,12 @@ from msops.testing.trials import Trial, fault_lines, summary, those_that_end, tr
 # lies in the address space. Those of a dtype that does not have them are infinite there.
 _SIZES = (1e7, -1e4, 1e2, -1e9, 3e1, 1e12, -1e15, 1e20)
 
+_WRONG = "the op is wrong for other values than those it was given"
+_OF_EXPONENTIALS = (
+    "Subtract the largest number before exp: exp(x - max(x)); or write what has the same limit "
+    "without it, as log1p(exp(-abs(x))) + max(x, 0)."
+)
+
 # A number of an attribute that a float of 16 bits has, too.
 _LANDMARK = 60_000
 
@@ -30,6 +37,8 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
     """Checks that no value of a number crashes a kernel, or keeps it from ending."""
     check = "values"
     if subject.is_of_xla:
+        if lines := lines_at_exponentials(subject, is_safe):
+            return failed(check, _WRONG, lines, _OF_EXPONENTIALS)
         return skipped(check, "the kernel runs in programs of XLA alone")
     with warnings.catch_warnings():  # NumPy's, of a Python function
         warnings.simplefilter("ignore")
@@ -41,9 +50,10 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
         faults = fault_lines(trials)
         faults = faults or lines_at_zeros(subject, trials, is_safe)
         faults = faults or rounded_lines(subject, is_safe) or overflow_lines(subject, is_safe)
-        no_indices = [] if faults else _on_bad_integers(subject, is_safe)
+        lost = [] if faults else lines_at_exponentials(subject, is_safe)
+        no_indices = [] if faults or lost else _on_bad_integers(subject, is_safe)
         faults += fault_lines(no_indices)
-        unlike, attributes = ([], []) if faults else attribute_lines(subject, is_safe)
+        unlike, attributes = ([], []) if faults or lost else attribute_lines(subject, is_safe)
     if unlike:
         return failed(
             check,
@@ -51,10 +61,12 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
             unlike,
             "Handle the value, or refuse it: return another code than 0, or raise in out.",
         )
+    if lost:
+        return failed(check, _WRONG, lost, _OF_EXPONENTIALS)
     if faults:
         return failed(
             check,
-            "the op is wrong for other values than those it was given",
+            _WRONG,
             faults,
             "Do not turn a number into an index or a count before its range was checked; NaN "
             "compares as false with everything.",
