@@ -171,3 +171,68 @@ def test_a_division_by_a_zero_that_is_nothing_special_is_found(
 def test_a_pole_and_the_end_of_a_domain_are_no_faults(function: Callable[..., Any]) -> None:
     finding = check_one(pyfunc(function, out=lambda x: x), "values", np.resize(X, 60))
     assert finding.verdict == "passed", finding
+
+
+MIDPOINT = """
+  const DTYPE *a = (const DTYPE *)params[0], *b = (const DTYPE *)params[1];
+  for (int64_t i = 0; i < n; ++i) static_cast<DTYPE *>(params[2])[i] = FORMULA;
+"""
+
+
+def of_images(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return ((a + b) / 2).astype(a.dtype)
+
+
+def of_wide_images(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return ((a.astype(np.float64) + b) / 2).astype(a.dtype)
+
+
+def added(a: np.ndarray, b: np.ndarray) -> np.ndarray:  # a sum may be too large
+    return a + b
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32])
+@pytest.mark.parametrize(
+    ("function", "verdict"),
+    [(of_images, "failed"), (of_wide_images, "passed"), (added, "passed")],
+)
+def test_large_integers_are_those_of_a_wider_dtype(
+    function: Callable[..., Any], verdict: str, dtype: Any
+) -> None:
+    finding = check_one(
+        pyfunc(function, out=lambda a, b: a),
+        "values",
+        np.array([4, 6, 2], dtype),
+        np.array([2, 8, 6], dtype),
+    )
+    assert finding.verdict == verdict, finding
+    assert verdict == "passed" or finding.details[0].startswith("large integers: "), finding
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    powers = np.exp(x - x.max(initial=-np.inf))
+    return powers / powers.sum()
+
+
+def of_positive_numbers(x: np.ndarray) -> np.ndarray:
+    powers = np.exp(x - x.max(initial=0))
+    return powers / powers.sum()
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (softmax, ""),
+        (of_positive_numbers, "inputs about -106: "),
+        (lambda x: np.exp(x) / np.exp(x).sum(), "inputs about 90: "),
+        (lambda x: np.log(np.exp(x) + 1), "inputs about 90: "),
+        (lambda x: np.logaddexp(x, np.zeros_like(x)), ""),
+        (np.exp, ""),
+        (lambda x: np.sqrt(100 - x), ""),  # there it ends, in float64 too
+    ],
+)
+def test_numbers_without_an_exponential_are_tried(function: Callable[..., Any], said: str) -> None:
+    finding = check_one(pyfunc(function, out=lambda x: x), "values", X)
+    assert finding.verdict == ("failed" if said else "passed"), finding
+    assert not said or finding.details[0].startswith(said), finding

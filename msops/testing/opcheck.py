@@ -116,19 +116,23 @@ def opcheck(
     - "outputs written": every element, found by poisoning; in a bool nothing but 0 and 1.
     - "inputs unchanged": not even for the time of the call.
     - "repeatable": the same bytes twice, whatever lay in outputs, workspaces and around, and
-      whatever the kernel was called with before.
+      whatever the kernel was called with before. A Python function is called in two orders, each in
+      a copy of this process.
     - "alignment": arrays at 64 bytes, as XLA has them, will do.
     - "many calls": calls in a row return the same, and leave no memory, open files, threads or
-      other settings of the process behind. Where glibc can check its heap, it does, and fills what
-      it allocates and frees.
-    - "two threads": unlike inputs at once.
+      other settings of the process behind; nor memory for each of many inputs. Where glibc can
+      check its heap, it does, and fills what it allocates and frees.
+    - "two threads": unlike inputs at once, of unlike sizes, too.
     - "sizes": each extent 0, all 1, odd ones, and more than 100,000 elements, other ranks, lists of
       other lengths, and shapes that may not fit: those are refused, or do no harm.
       Where results repeat with the inputs, or follow their order, at sizes close to those given,
-      they have to at all; and no place but the first may be the only one that is special.
+      they have to at all; and no place but the first may be the only one that is special. What
+      holds for inputs that are repeated whole a few times, as for a sum or a mean, has to hold for
+      many.
     - "values": NaN, infinities, zeros, huge, tiny and negative numbers, and integers that may be no
       index, neither crash a kernel nor keep it from ending. A single zero does not make results NaN
-      that have a limit there, and large integers keep their last bits.
+      that have a limit there, nor does a number whose exponential float32 does not have. Large
+      integers keep their last bits, and have the results of a wider dtype.
     - "refusals": inputs of other dtypes are refused, or handled without a fault: whole numbers have
       much the same results in all dtypes. A refusal arrives as an error, does no harm and leaves
       nothing behind.

@@ -1,0 +1,123 @@
+"""`opcheck` gives inputs other sizes and ranks: one alone, and whole repetitions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from test_opcheck import check_one
+
+from msops import cpp, pyfunc, source
+
+X = np.array([0.5, -1.5, 2.0, 4.0, 2.0, -2.0], np.float32)
+
+SCALE = """
+#include "custom_aot_extra.h"
+#include <string>
+extern "C" int Scale(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
+                     void *stream, void *extra) {
+  const int rank = ndims[0];
+  if (nparam != 3 || rank < 2 || ndims[1] != 1 || shapes[1][0] != shapes[0][rank - 1]) return 1;
+  if (std::string(dtypes[0]) != "float32" || std::string(dtypes[1]) != "float32") return 2;
+  int64_t n = 1;
+  for (int i = 0; i < rank; ++i) n *= shapes[0][i];
+  const float *x = static_cast<const float *>(params[0]);
+  const float *w = static_cast<const float *>(params[1]);
+  for (int64_t i = 0; i < n; ++i)
+    static_cast<float *>(params[2])[i] = x[i] * w[i % shapes[0][AXIS]];
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(("axis", "verdict"), [("1", "failed"), ("rank - 1", "passed")])
+def test_one_input_has_an_axis_more(axis: str, verdict: str) -> None:
+    op = cpp(source(SCALE.replace("AXIS", axis), "Scale"), out=lambda x, w: x)
+    finding = check_one(op, "sizes", X.reshape(2, 3), X[:3])
+    assert finding.verdict == verdict, finding
+    assert verdict == "passed" or "others as they are" in finding.details[0]
+
+
+def flat(array: Any) -> Any:
+    return array.reshape(-1, array.shape[-1])
+
+
+@pytest.mark.parametrize(
+    ("of_weights", "verdict"),
+    [
+        (lambda x, dout: x.T @ dout, "failed"),
+        (lambda x, dout: flat(x).T @ flat(dout), "passed"),
+    ],
+)
+def test_a_gradient_is_compared_where_one_input_has_an_axis_more(
+    of_weights: Callable[[Any, Any], Any], verdict: str
+) -> None:
+    def out(x: Any, w: Any) -> Any:
+        if len(x.shape) < 2 or len(w.shape) != 2 or x.shape[-1] != w.shape[0]:
+            raise ValueError("expected rows and a matrix")
+        return jax.ShapeDtypeStruct((*x.shape[:-1], w.shape[1]), x.dtype)
+
+    op = pyfunc(
+        lambda x, w: x @ w,
+        out=out,
+        bprop=lambda x, w, out, dout: (dout @ w.T, of_weights(x, dout)),
+    )
+    finding = check_one(op, "gradient", np.outer(X[:4], X[:3]), np.outer(X[:3], X[:2]))
+    assert finding.verdict == verdict, finding
+    assert verdict == "passed" or "of input 0 alone" in finding.details[0]
+
+
+def shares(x: np.ndarray, dtype: Any) -> np.ndarray:
+    below = np.searchsorted(np.sort(x), x, side="right").astype(dtype)
+    return (below / max(x.size, 1)).astype(np.float32)
+
+
+def mean(x: np.ndarray, dtype: Any) -> np.ndarray:
+    return np.asarray(x.sum() / dtype(max(x.size, 1) % (1 << 8 * np.dtype(dtype).itemsize)))
+
+
+def reversed_by(x: np.ndarray, dtype: Any) -> np.ndarray:
+    return x[np.arange(x.size - 1, -1, -1).astype(dtype)]
+
+
+def as_softmax(x: np.ndarray, dtype: Any) -> np.ndarray:
+    powers = np.exp(x)
+    return (powers / powers.sum()).astype(x.dtype)
+
+
+def quantile(x: np.ndarray, dtype: Any) -> np.ndarray:
+    return np.quantile(x, 0.3) if x.size else np.zeros(())
+
+
+@pytest.mark.parametrize(
+    ("function", "dtype", "verdict"),
+    [
+        (shares, np.int8, "failed"),
+        (shares, np.int64, "passed"),
+        (mean, np.uint16, "failed"),
+        (mean, np.uint64, "passed"),
+        (reversed_by, np.int16, "failed"),
+        (reversed_by, np.int32, "passed"),
+        (as_softmax, None, "passed"),
+        (quantile, None, "passed"),
+        (lambda x, dtype: np.sort(x), None, "passed"),
+        (lambda x, dtype: np.cumsum(x, dtype=x.dtype), None, "passed"),
+        (lambda x, dtype: np.linalg.norm(x), None, "passed"),
+        (lambda x, dtype: np.std(x, ddof=1) if x.size > 1 else np.zeros(()), None, "passed"),
+    ],
+)
+def test_inputs_are_repeated_whole(function: Callable[..., Any], dtype: Any, verdict: str) -> None:
+    def out(x: Any) -> Any:
+        if len(x.shape) != 1 or x.dtype != jnp.float32:
+            raise TypeError("expected a vector of float32")
+        return jax.ShapeDtypeStruct(() if is_scalar else x.shape, x.dtype)
+
+    is_scalar = np.ndim(function(X, dtype)) == 0
+    op = pyfunc(lambda x: np.asarray(function(x, dtype), x.dtype), out=out)
+    finding = check_one(op, "sizes", X)
+    assert finding.verdict == verdict, finding
+    assert verdict == "passed" or "times is not as that of a few times" in finding.details[0]
