@@ -144,6 +144,9 @@ INTEGERS = {
     "bits": "parallel i in 0 .. {n} {{ c[i] = (a[i] & b[i]) ^ ((a[i] | b[i]) << (b[i] & {one})) }}",
     "shift": "parallel i in 0 .. {n} {{ c[i] = (a[i] >> b[i]) + (a[i] << b[i]) }}",
     "divided": "parallel i in 0 .. {n} {{ c[i] = (a[i] // b[i]) + (a[i] % b[i]) }}",
+    "functions": """parallel i in 0 .. {n} {{
+      c[i] = (sign(a[i]) + abs(b[i])) ^ popcount(a[i] - b[i])
+    }}""",
     "divided by numbers": """parallel i in 0 .. {n} {{
       c[i] = ((a[i] // 7:{dtype}) * 3:{dtype}) ^ (a[i] % 7:{dtype})
       d[i] = (a[i] // 4:{dtype}) - (a[i] % 8:{dtype})

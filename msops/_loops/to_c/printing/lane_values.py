@@ -140,9 +140,9 @@ class LaneValues(LaneConditions):
 
     def _call(self, call: FunctionCall) -> str:
         dtype = computed(call.args[0].dtype)
-        if not is_float(dtype):
-            raise UnprintableError
         args = tuple(map(self.value, call.args))
+        if not is_float(dtype):
+            return self.applied(f"{call.function}__integer", dtype, *args)
         row = FUNCTIONS[call.function]
         is_own = dtype == "float32" and row.c_float32
         if self._on and row.safe and not row.is_instruction and not is_own:

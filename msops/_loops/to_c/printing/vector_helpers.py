@@ -188,6 +188,18 @@ HELPERS = {
     "min__float": _extreme("least", "| (($U)b & ($U{} + $sign))", "236"),
     "max__float": _extreme("greatest", "& (($U)b | ~($U{} + $sign))", "196"),
     "abs": VectorHelper(_ONE, "return ($T)(($M)x & $most);"),
+    "abs__integer": VectorHelper(_ONE, "return x < 0 ? ($T)(0 - ($U)x) : x;"),
+    # A comparison that holds is -1.
+    "sign__integer": VectorHelper(_ONE, "return ($T)((x < 0) - (x > 0));"),
+    # Sums of the bits in each 2, 4 and 8, then of all bytes.
+    "popcount__integer": VectorHelper(
+        _ONE,
+        """
+const $U every = ~$U{}, pairs = ($U)x - (($U)x >> 1 & every / 3);
+  const $U fours = (pairs & every / 5) + (pairs >> 2 & every / 5);
+  return ($T)(((fours + (fours >> 4)) & every / 17) * (every / 255) >> (8 * $bytes - 8));
+""",
+    ),
     "copysign": VectorHelper(_SIGNED, "return ($T)((($M)x & $most) | (($M)sign & ~$most));"),
     "sqrt": VectorHelper(
         _ONE,
