@@ -121,3 +121,26 @@ def test_inputs_are_repeated_whole(function: Callable[..., Any], dtype: Any, ver
     finding = check_one(op, "sizes", X)
     assert finding.verdict == verdict, finding
     assert verdict == "passed" or "times is not as that of a few times" in finding.details[0]
+
+
+def between(x: np.ndarray, y: np.ndarray, t: np.ndarray) -> np.ndarray:
+    return x + t * (y - x)
+
+
+def of_some(size: int, mapped: Any, x: Any, y: Any, t: Any) -> Any:
+    return x + (t[:, None] if mapped[2] else t) * (y - x), True
+
+
+def of_several(size: int, mapped: Any, x: Any, y: Any, t: Any) -> Any:
+    return jnp.squeeze(of_some(size, mapped, x, y, t)[0]), True
+
+
+@pytest.mark.parametrize(
+    ("rule", "verdict"),
+    [(of_some, "passed"), (of_several, "failed")],
+)
+def test_a_rule_of_vmap_is_given_a_batch_of_1(rule: Any, verdict: str) -> None:
+    op = pyfunc(between, out=lambda x, y, t: x)
+    op.def_vmap(rule)
+    finding = check_one(op, "vmap", X, 2 * X, np.float32(0.25))
+    assert finding.verdict == verdict, finding

@@ -35,6 +35,9 @@ def check_vmap(subject: Subject) -> Finding:
     every = tuple(range(len(subject.flat)))
     choices = list(dict.fromkeys([every, *((index,) for index in every)]))
     lines = [line for mapped in choices for line in batch_lines(subject, mapped, every)]
+    has_rule = isinstance(subject.options.vmap, ByValue)
+    if has_rule and not lines:
+        lines = [f"a batch of 1: {line}" for line in batch_lines(subject, every, every, 1)]
     # A loop in a loop is msops's own, and takes long to compile.
     is_looped = subject.options.vmap == "sequential" and subject.options.sharding is None
     levels = [] if lines or is_looped else list(_levels(every))
@@ -42,7 +45,7 @@ def check_vmap(subject: Subject) -> Finding:
         lines += _of_two(subject, inner, outer)
     # A loop is right at any rank, and so are programs of XLA but for a rule of the author's.
     vmap = subject.options.vmap
-    if not lines and (isinstance(vmap, ByValue) or not (vmap == "sequential" or subject.is_of_xla)):
+    if not lines and (has_rule or not (vmap == "sequential" or subject.is_of_xla)):
         lines = _of_other_ranks(subject, every)
     if lines:
         return failed(
@@ -58,11 +61,11 @@ def check_vmap(subject: Subject) -> Finding:
     )
 
 
-def batch_lines(subject: Subject, mapped: Mapped, every: Mapped) -> list[str]:
+def batch_lines(subject: Subject, mapped: Mapped, every: Mapped, count: int = _MAPPED) -> list[str]:
     """Reports where one axis, of some inputs, has other results than a loop."""
-    slices = [_elements(array, i in mapped, _MAPPED) for i, array in enumerate(subject.flat)]
+    slices = [_elements(array, i in mapped, count) for i, array in enumerate(subject.flat)]
     if not subject.stands(list(zip(*slices, strict=True))):
-        slices = [[array] * _MAPPED for array in subject.flat]
+        slices = [[array] * count for array in subject.flat]
     looped = [subject.run(flat) for flat in zip(*slices, strict=True)]
     expected = [np.stack(results) for results in zip(*looped, strict=True)]
     flat = [
