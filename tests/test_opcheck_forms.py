@@ -115,3 +115,46 @@ def test_a_form_with_another_gradient_is_found(monkeypatch: pytest.MonkeyPatch) 
 def test_what_is_no_loops_has_one_form() -> None:
     finding = forms_of(Custom(np.square, lambda x: x, lambda x: x), X)
     assert (finding.verdict, finding.summary) == ("skipped", "the kernel is no loops")
+
+
+def unit_sine(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        y[i] = sin(x[i]) / x[i]
+    return y
+
+
+def unit_sine_at_zero(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        y[i] = sin(x[i]) / x[i] if x[i] != 0 else 1.0
+    return y
+
+
+def shares_of_positive(x):
+    y = output_tensor(x.shape, x.dtype)
+    most = allocate((1,), x.dtype)
+    total = allocate((1,), x.dtype)
+    most[0] = 0.0
+    total[0] = 0.0
+    for i in range(x.shape[0]):
+        most[0] = max(most[0], x[i])
+    for i in range(x.shape[0]):
+        total[0] = total[0] + exp(x[i] - most[0])
+    for i in range(x.shape[0]):
+        y[i] = exp(x[i] - most[0]) / total[0]
+    return y
+
+
+@pytest.mark.parametrize(
+    ("function", "said"),
+    [
+        (unit_sine, "a leading 0 of input 0: "),
+        (unit_sine_at_zero, ""),
+        (shares_of_positive, "inputs about -"),
+    ],
+)
+def test_numbers_of_loops_are_tried_too(function: Any, said: str) -> None:
+    finding = check_one(loops(function), "values", X[0] + np.float32(0.3))
+    assert finding.verdict == ("failed" if said else "skipped"), finding
+    assert not said or finding.details[0].startswith(said), finding

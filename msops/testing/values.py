@@ -24,6 +24,7 @@ from msops.testing.trials import Trial, fault_lines, summary, those_that_end, tr
 _SIZES = (1e7, -1e4, 1e2, -1e9, 3e1, 1e12, -1e15, 1e20)
 
 _WRONG = "the op is wrong for other values than those it was given"
+_OF_ZEROS = "Divide by no number before it is known not to be 0."
 _OF_EXPONENTIALS = (
     "Subtract the largest number before exp: exp(x - max(x)); or write what has the same limit "
     "without it, as log1p(exp(-abs(x))) + max(x, 0)."
@@ -37,6 +38,9 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
     """Checks that no value of a number crashes a kernel, or keeps it from ending."""
     check = "values"
     if subject.is_of_xla:
+        cases = dict(with_leading_zeros(subject))
+        if lines := lines_at_zeros(subject, list(try_out(subject, cases, is_safe)), is_safe):
+            return failed(check, _WRONG, lines, _OF_ZEROS)
         if lines := lines_at_exponentials(subject, is_safe):
             return failed(check, _WRONG, lines, _OF_EXPONENTIALS)
         return skipped(check, "the kernel runs in programs of XLA alone")
