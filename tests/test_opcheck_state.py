@@ -120,6 +120,14 @@ def test_calls_are_made_in_both_orders_in_a_fresh_process(op: Any, said: str) ->
     assert any(line.startswith(said) for line in finding.details) or not said, finding
 
 
+def test_an_op_of_which_nothing_is_inferred_is_a_line_of_the_report() -> None:
+    def fails(x: Any) -> Any:
+        raise ValueError("nothing is known")
+
+    report = opcheck(pyfunc(lambda x: x, out=fails), X)
+    assert [finding.check for finding in report.failures] == ["shapes and dtypes"], report
+
+
 def test_a_function_that_waits_for_another_thread_is_no_fault() -> None:
     asked, answered = threading.Event(), threading.Event()
 

@@ -59,7 +59,10 @@ def lines_of_turns(subject: Subject) -> list[str]:
 
     It must not have been called yet. Each order is one of a copy of this process.
     """
-    if subject.options.stateful or subject.host_function() is None:
+    function = None
+    with contextlib.suppress(Exception):  # where nothing is inferred, another check says so
+        function = subject.host_function()
+    if function is None or subject.options.stateful:
         return []
     cases: dict[str, _Call] = {}
     for name, case in _cases(subject):
