@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -532,3 +533,63 @@ def test_rows_whose_arrays_are_picked_from_stay_unless_they_compute_more(
     kernel = parse_kernel(PERCENTILES.format(n=n, first=first, step=step))
     text = kernel_text(arranged_apart(put_rows_in_lanes, kernel))
     assert ("local count: int32[40, 32] {" in text) == is_in_lanes
+
+
+# What rows of a polynomial add to the gradients of its coefficients.
+COEFFICIENTS = """kernel sums(x: float32[{n}], c: {dtype}[8], e: float32[80]) -> (c, e, y) {{
+  buffer y: float32[{n}]
+  reduction i in 0 .. {n} {{
+    local t: float32[] {{
+      t[] = 1.0:float32
+      serial k in 0 .. 8 {{
+        {step}
+        t[] = t[] * x[i]
+      }}
+      {after}
+      y[i] = t[]
+    }}
+  }}
+}}"""
+SHARED = "c[7 - k] = c[7 - k] + t[]"
+
+
+def coefficients(
+    step: str = SHARED, after: str = "", n: int = 64, dtype: str = "float32"
+) -> Kernel:
+    return parse_kernel(COEFFICIENTS.format(step=step, after=after, n=n, dtype=dtype))
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        SHARED,
+        "local u: float32[] { u[] = t[] * 2.0:float32 c[7 - k] = c[7 - k] - u[] }",
+        "c[k] = max(c[k], t[])",
+        "if (k < 4) { c[k] = c[k] + t[] }",
+        "serial l in 0 .. 2 { c[k] = c[k] + (t[] * e[l]) }",
+        "c[k] = c[k] + t[] e[0] = e[0] * t[]",
+    ],
+)
+@pytest.mark.parametrize("n", [64, 50, 37])
+def test_rows_that_add_to_what_they_share_go_into_lanes(step: str, n: int) -> None:
+    text = kernel_text(arranged_apart(put_rows_in_lanes, coefficients(step, n=n)))
+    assert re.search(r"reduction (lane_\d+) in 0 .. \d+ \{\s+[ce]\[.*[tu]\[\1\]", text)
+
+
+@pytest.mark.parametrize(
+    ("parts", "why"),
+    [
+        ({"step": "if (x[i] > 1.0:float32) { c[k] = c[k] + t[] }"}, "a mask"),
+        ({"step": "c[k] = c[k] + t[] c[k] = c[k] * t[]"}, "two operations"),
+        ({"step": SHARED, "after": "y[i] = c[0]"}, "a load beside"),
+        ({"step": "c[(i + k) % 8] = c[(i + k) % 8] + t[]"}, "elements that move"),
+        ({"step": "e[i + k] = e[i + k] + t[]"}, "elements that move along"),
+        ({"step": "c[k] = t[]"}, "no sum"),
+        ({"step": "c[k] = t[] - c[k]"}, "no sum"),
+        ({"dtype": "bfloat16", "step": "c[k] = c[k] + bfloat16(t[])"}, "summed in float32"),
+        ({"n": 31}, "few rows"),
+    ],
+)
+def test_other_reductions_stay(parts: dict[str, Any], why: str) -> None:
+    kernel = coefficients(**parts)
+    assert put_rows_in_lanes(kernel) is kernel, why

@@ -75,7 +75,7 @@ _FEWEST_LEFT = 8
 def in_lanes(
     loop: For,
     prepared: tuple[Stmt, ...],
-    around: Sequence[For | If],
+    around: Sequence[For | If | Store],
     scope: Scope,
     names: Names,
 ) -> tuple[Stmt, ...]:
@@ -84,7 +84,8 @@ def in_lanes(
     Args:
       loop: the loop over rows.
       prepared: its body, with copies.
-      around: the loops and conditions in it that go around the lanes.
+      around: the loops and conditions in it that go around the lanes, and updates of elements that
+        all rows share.
       scope: the scope around the loop.
       names: the names of the kernel.
     """
@@ -117,7 +118,8 @@ class _Group:
       loop: the loop over the rows.
       first: its iteration that the first lane runs.
       size: how many rows there are.
-      rows: ids of the loops and conditions that go around the lanes.
+      rows: ids of the loops and conditions that go around the lanes, and of updates of elements
+        that all rows share.
       alike: the variables that hold the same in all lanes, and go around them, too.
     """
 
@@ -159,6 +161,8 @@ class _Group:
                 buffer = dataclasses.replace(stmt.buffer, shape=shape)
                 inner = self.placed(stmt.body, {**wide, buffer.name: buffer})
                 placed.append(with_parts(stmt, buffer=buffer, body=inner))
+            elif isinstance(stmt, Store):
+                placed.append(self._over_lanes((stmt,), wide, "reduction"))
             else:
                 assert id(stmt) in self.rows
                 row = map_bodies(stmt, lambda inner: self.placed(inner, wide))

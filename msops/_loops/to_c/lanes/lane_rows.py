@@ -13,8 +13,10 @@ Each row keeps its order; 32 of them take a step at once. So do sums over what i
 rows and lies apart, such as coordinates of points: no lanes are added up in the end. An element of
 each row is fetched by itself, so this is for rows that compute more than they fetch. Values that
 every step would fetch again are copied once before the row: the coordinates of a point that is
-compared with many others. This is the outer-loop vectorisation of D. Nuzman
-and A. Zaks, "Outer-Loop Vectorization - Revisited for Short SIMD Architectures", PACT 2008.
+compared with many others. Rows may add to elements that they share, as the gradients of shared
+coefficients do: what the lanes of a step add is summed at once. This is the outer-loop
+vectorisation of D. Nuzman and A. Zaks, "Outer-Loop Vectorization - Revisited for Short SIMD
+Architectures", PACT 2008.
 """
 
 from __future__ import annotations
@@ -23,6 +25,7 @@ import math
 from collections.abc import Sequence, Set
 
 from msops._loops.analysis.costs import fixed_trips, mean_trips
+from msops._loops.analysis.updates import update_of
 from msops._loops.ir.names import Names, unique_names
 from msops._loops.ir.nodes import For, If, Kernel, Load, Local, Stmt, Store
 from msops._loops.ir.operators import itemsize, size_bytes
@@ -33,6 +36,7 @@ from msops._loops.ir.walk import (
     accesses_of,
     bodies,
     buffers_of,
+    declared_in,
     loads,
     loads_in,
     rewrite_loops,
@@ -43,8 +47,8 @@ from msops._loops.ir.walk import (
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c.clean.promoting import keep_in_variables
 from msops._loops.to_c.clean.reductions import SUMMED_IN_FLOAT32
-from msops._loops.to_c.facts.blocks import can_swap
-from msops._loops.to_c.facts.strides import stride
+from msops._loops.to_c.facts.blocks import can_swap, from_zero
+from msops._loops.to_c.facts.strides import is_of_its_own, step, stride
 from msops._loops.to_c.facts.work import LEAST_WORK, work, work_in_loops
 from msops._loops.to_c.lanes.copying import may_be_copied, with_copies
 from msops._loops.to_c.lanes.diagonals import in_diagonals
@@ -74,7 +78,7 @@ def put_rows_in_lanes(kernel: Kernel) -> Kernel:
 
 
 def _with_lanes(kernel: Kernel) -> Kernel:
-    return rewrite_loops(kernel, _Lanes(kernel).loop, "parallel", "serial")
+    return rewrite_loops(kernel, _Lanes(kernel).loop)
 
 
 class _Lanes:
@@ -87,6 +91,11 @@ class _Lanes:
         """Returns what replaces a loop; None if its rows stay as they are."""
         if loop.kind == "serial":
             return in_diagonals(self._kernel, loop, scope, self._buffers, self._names)
+        shared = self._shared(loop, scope)
+        if shared is None:
+            return None
+        # A block of a reduction has a length, too.
+        loop = from_zero(loop, scope.ranges) if shared else loop
         trips = fixed_trips(loop)
         if trips is None or trips < 2 * FEWEST_LANES:
             return None
@@ -95,7 +104,31 @@ class _Lanes:
         body = self._prepared(loop.body, loop, inside, around)
         if not around or not self._pays(body, around, inside.ranges):
             return None
-        return in_lanes(loop, body, around, scope, self._names)
+        updates = _updates(body, shared, {id(part) for part in around})
+        if updates is None:
+            return None
+        return in_lanes(loop, body, (*around, *updates), scope, self._names)
+
+    def _shared(self, loop: For, scope: Scope) -> set[str] | None:
+        """Returns the buffers of sums that all rows share; None if rows meet in another way."""
+        if loop.kind == "parallel":
+            return set()
+        names = stored_in(loop.body) - declared_in(loop.body)
+        shared = {name for name in names if not is_of_its_own(name, loop)}
+        accesses = [access for access in accesses_in(loop.body) if access.buffer in shared]
+        stores = [access for access in accesses if isinstance(access, Store)]
+        updates = [(store.buffer, update_of(store)) for store in stores]
+        ops = {(name, update and update.op) for name, update in updates}
+        dtypes = {self._buffers[name].dtype for name in shared}
+        are_sums = (
+            # A store and a load for each update, and no load beside them.
+            len(accesses) == 2 * len(stores)
+            and len(ops) == len(shared)
+            and all(op is not None for _, op in ops)
+            and all(step(access, loop, self._buffers) == 0 for access in accesses)
+            and dtypes.isdisjoint(SUMMED_IN_FLOAT32)
+        )
+        return shared if are_sums else None
 
     def _prepared(
         self, body: tuple[Stmt, ...], loop: For, scope: Scope, around: list[For | If]
@@ -216,6 +249,31 @@ class _Lanes:
         assert step is not None
         nearest = itemsize(self._buffers[access.buffer].dtype) * abs(step) <= _MOST_COPIED_BYTES
         return step not in (0, 1) and not (access in picked and nearest)
+
+
+def _updates(body: tuple[Stmt, ...], shared: Set[str], around: Set[int]) -> list[Store] | None:
+    """Returns the updates of shared elements; None if one is in a part that goes into lanes.
+
+    Args:
+      body: a part of the body of a loop over rows.
+      shared: the names of their buffers.
+      around: ids of the loops and conditions that go around the lanes.
+    """
+    found: list[Store] = []
+    for stmt in body:
+        if isinstance(stmt, Store):
+            found += [stmt] if stmt.buffer in shared else []
+            continue
+        if not shared & stored_in((stmt,)):
+            continue
+        if isinstance(stmt, For | If) and id(stmt) not in around:
+            return None
+        for inner in bodies(stmt):
+            updates = _updates(inner, shared, around)
+            if updates is None:
+                return None
+            found += updates
+    return found
 
 
 def _may_be_in_row(stmt: Stmt, loop: For) -> bool:
