@@ -120,7 +120,7 @@ def call_in_a_row(
             files = files_of_calls(lambda: call_here(function, flat, structs, 0))
         if not run.error and all(part[_BLOCKS] >= _KEPT for part in growth):
             kept = _kept_lines(lambda: call_here(function, flat, structs, 0))
-        if not (run.error or fails or kept) and time.monotonic() < end_s:
+        if not (run.error or fails or kept):
             others = _other_numbers(flat)
             with contextlib.suppress(MsopsError):  # it does not take all of them
                 kept = _kept_for_each(lambda: _outputs_of(function, next(others), structs))
@@ -132,7 +132,7 @@ def call_in_a_row(
             effects=(*seeding, *files, *kept),
         )
 
-    run = _in_time(work, limit_s + _IN_A_ROW_S, title)
+    run = _in_time(work, limit_s + 2 * _IN_A_ROW_S, title)
     return dataclasses.replace(run, left=(*watch.lines(), *run.left))
 
 
@@ -218,7 +218,7 @@ def _kept_lines(call: Callable[[], object]) -> list[str]:
 
 def _kept_for_each(call: Callable[[], object]) -> list[str]:
     """Reports memory that calls keep for all of many numbers: a cache may, if it fills at last."""
-    end_s = time.thread_time() + 2 * _IN_A_ROW_S
+    end_s, watch = time.monotonic() + _IN_A_ROW_S, Stopwatch(os.getpid(), threading.get_native_id())
     least = float(_KEPT)
     for calls in (_HALF, _CACHED, _CACHED):
         for _ in range(_COLLECTIONS):
@@ -226,7 +226,7 @@ def _kept_for_each(call: Callable[[], object]) -> list[str]:
         before = sys.getallocatedblocks()
         for _ in range(calls):
             call()
-            if time.thread_time() > end_s:
+            if time.monotonic() > end_s and watch.read_s() > _IN_A_ROW_S:
                 return []
         gc.collect()
         kept = sys.getallocatedblocks() - before

@@ -13,7 +13,6 @@ import marshal
 import os
 import select
 import signal
-import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeAlias
@@ -26,12 +25,13 @@ from msops.testing.attribute_values import draws_of
 from msops.testing.guarded import POISONS, Run, arrays_of, run_jobs
 from msops.testing.other_inputs import is_real, other_elements, resized, rolled
 from msops.testing.python_calls import call_here
+from msops.testing.spent_time import Stopwatch
 from msops.testing.subject import Subject
 from msops.testing.tolerances import disagreements
 from msops.testing.trials import Trial
 
 # How long the calls of a process may take: a function that waits for a thread waits for ever.
-_LIMIT_S = 1.5
+_LIMIT_S, _LOOK_S = 1.5, 0.1
 # Other values of each attribute, and elements of the largest array.
 _VALUES, _MOST = 3, 20_000
 
@@ -124,7 +124,7 @@ def _in_a_copy(cases: Mapping[str, _Call]) -> Outputs:
         finally:
             os._exit(0)
     os.close(writing)
-    data = b"".join(_read_in_time(reading))
+    data = b"".join(_read_in_time(reading, Stopwatch(process)))
     os.close(reading)
     os.kill(process, signal.SIGKILL)
     os.waitpid(process, 0)
@@ -134,9 +134,11 @@ def _in_a_copy(cases: Mapping[str, _Call]) -> Outputs:
     return found
 
 
-def _read_in_time(descriptor: int) -> Iterator[bytes]:
-    end_s = time.monotonic() + _LIMIT_S
-    while select.select([descriptor], [], [], max(0.0, end_s - time.monotonic()))[0]:
+def _read_in_time(descriptor: int, watch: Stopwatch) -> Iterator[bytes]:
+    """Yields what a process writes, until it ends or has used its time."""
+    while watch.read_s() < _LIMIT_S:
+        if not select.select([descriptor], [], [], _LOOK_S)[0]:
+            continue
         part = os.read(descriptor, 1 << 16)
         if not part:
             return
