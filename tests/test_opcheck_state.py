@@ -120,6 +120,14 @@ def test_calls_are_made_in_both_orders_in_a_fresh_process(op: Any, said: str) ->
     assert any(line.startswith(said) for line in finding.details) or not said, finding
 
 
+def test_a_call_before_does_not_hide_what_calls_keep() -> None:
+    op = with_window(lambda n, sigma: n)
+    op(X)
+    finding = check_one(op, "repeatable", X)
+    assert finding.verdict == "failed", finding
+    assert all("another size" in line for line in finding.details), finding
+
+
 def test_an_op_of_which_nothing_is_inferred_is_a_line_of_the_report() -> None:
     def fails(x: Any) -> Any:
         raise ValueError("nothing is known")

@@ -89,10 +89,15 @@ def _cases(subject: Subject) -> Iterator[tuple[str, Subject]]:
     """Yields the op on what may be taken for something else by what a function keeps."""
     flat = subject.flat
     other = tuple(other_elements(array, 2)[1] for array in flat)
+    extents = {n for array in flat for n in array.shape if n > 1}
+    # Of the size given, the caller may have called it before.
+    new = {n: 2 * n + 3 for n in extents}
+    elsewhere = tuple(resized(array, new) for array in flat)
     for _, draws in draws_of(subject):
         for draw in [draw for draw in draws if draw.is_near][:_VALUES]:
             yield draw.name, draw.subject.on(other)
-    extents = {n for array in flat for n in array.shape if n > 1}
+            yield f"{draw.name}, another size", draw.subject.on(elsewhere)
+    yield "another size", subject.on(elsewhere)
     for step in (-1, 1):
         for extent in sorted(extents):
             changed = tuple(resized(rolled(array), {extent: extent + step}) for array in flat)
@@ -113,7 +118,12 @@ def _in_a_copy(cases: Mapping[str, _Call]) -> Outputs:
     reading, writing = os.pipe()
     with warnings.catch_warnings():  # of forks where there are threads
         warnings.simplefilter("ignore")
-        process = os.fork()
+        try:
+            process = os.fork()
+        except OSError:  # no memory for it, or no number
+            os.close(reading)
+            os.close(writing)
+            return {}
     if not process:
         try:
             silence = os.open(os.devnull, os.O_WRONLY)
