@@ -55,7 +55,9 @@ def test_rows_that_change_it_go_into_lanes() -> None:
 @pytest.mark.parametrize(
     ("parts", "kept"),
     [
-        ({"beside": "y[i, 1] = y[i, 0]"}, 2),
+        ({"beside": "y[i, 1] = y[i, 1] * y[i, 0]"}, 2),
+        # What is stored alone, as the place of the largest, is no choice at every step.
+        ({"beside": "y[i, 1] = y[i, 0]"}, 1),
         ({"beside": "y[i, j + 1] = y[i, 0]", "trips": "0 .. 7"}, 1),
         ({"beside": "y[i, j] = y[i, 0]"}, 0),
         # The last load is clamped to the element.

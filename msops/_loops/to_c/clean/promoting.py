@@ -8,7 +8,8 @@
 
 Sums of reductions are such elements, see `reductions`. A variable is a register where an element is
 stored and loaded again in each iteration, and rows that change variables may go into the lanes of
-vectors.
+vectors. An element that the loop only stores stays: where it is stored under a condition, as the
+place of the largest is, compilers would choose it at every step.
 """
 
 from __future__ import annotations
@@ -82,6 +83,7 @@ def _fixed(loop: For, scope: Scope) -> list[Element]:
         if (
             store.indices
             and element not in found
+            and any(isinstance(a, Load) and (a.buffer, a.indices) == element for a in accesses)
             and store.buffer in scope.buffers
             and not any(loads(index) or variables(index) & own for index in store.indices)
             # The element is loaded before the loop and stored after it, whatever the condition.
