@@ -144,3 +144,67 @@ def test_a_rule_of_vmap_is_given_a_batch_of_1(rule: Any, verdict: str) -> None:
     op.def_vmap(rule)
     finding = check_one(op, "vmap", X, 2 * X, np.float32(0.25))
     assert finding.verdict == verdict, finding
+
+
+def first_axis(x: np.ndarray) -> np.ndarray:
+    return np.asarray(np.max(x, axis=0))
+
+
+def kept_peaks(at: np.ndarray, score: np.ndarray) -> np.ndarray:
+    keep = np.ones(at.shape, np.int32)
+    for n in np.argsort(-score, kind="stable"):
+        if keep[n]:
+            keep[(np.abs(at - at[n]) < 1) & (np.arange(at.size) != n)] = 0
+    return keep
+
+
+def rows_or_zeros(table: np.ndarray, ids: np.ndarray) -> np.ndarray:
+    known = (ids >= 0) & (ids < len(table))
+    return np.where(known[..., None], table[np.where(known, ids, 0)], 0)
+
+
+def means_of_windows(x: np.ndarray) -> np.ndarray:
+    return np.lib.stride_tricks.sliding_window_view(x, 3)[::2].mean(-1, dtype=x.dtype)
+
+
+ROWS = np.outer(X[:5], X[:4])
+PEAKS = (np.float32([0, 0.4, 2, 2.9, 5]), np.float32([0.9, 0.8, 0.3, 0.7, 0.1]))
+IDS = (np.outer(X[:6], X[:4]), np.int32([[0, 3, 5], [3, 8, 1]]))
+
+
+@pytest.mark.parametrize(
+    ("function", "inputs", "out"),
+    [
+        (first_axis, (ROWS,), lambda x: jax.ShapeDtypeStruct(x.shape[1:], x.dtype)),
+        (kept_peaks, PEAKS, lambda at, score: jax.ShapeDtypeStruct(at.shape, jnp.int32)),
+        (
+            rows_or_zeros,
+            IDS,
+            lambda table, ids: jax.ShapeDtypeStruct((*ids.shape, *table.shape[1:]), table.dtype),
+        ),
+        (
+            means_of_windows,
+            (np.float32([1, 2, 4, -1, 0.5, 3, 8]),),
+            lambda x: jax.ShapeDtypeStruct(((x.shape[0] - 1) // 2,), x.dtype),
+        ),
+    ],
+    ids=["reduced first axis", "equal numbers", "index of longer axes", "as many results"],
+)
+def test_what_holds_for_the_size_given_alone_is_no_rule(
+    function: Callable[..., Any], inputs: tuple[np.ndarray, ...], out: Callable[..., Any]
+) -> None:
+    def shapes(*arrays: Any) -> Any:
+        least = 3 if function is means_of_windows else 1
+        if any(
+            a.dtype != i.dtype or not a.shape or a.shape[0] < least
+            for a, i in zip(arrays, inputs, strict=True)
+        ):
+            raise TypeError("expected arrays as those given")
+        if function in (kept_peaks, means_of_windows) and {len(a.shape) for a in arrays} != {1}:
+            raise TypeError("expected vectors")
+        if function is kept_peaks and arrays[0].shape != arrays[1].shape:
+            raise TypeError("expected vectors of one length")
+        return out(*arrays)
+
+    finding = check_one(pyfunc(function, out=shapes), "sizes", *inputs)
+    assert finding.verdict == "passed", finding

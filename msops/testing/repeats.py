@@ -66,13 +66,18 @@ def unrepeated(
     if len(resized) < _ALIKE or not blocks:
         return []
     lines = []
+    is_shown = False
     for index, trial in enumerate(resized):
         if [result.ndim for result in trial.results] != list(map(len, shapes)):
             return []
         expected = [wrapped(b, r.shape) for b, r in zip(blocks, trial.results, strict=True)]
         unlike = disagreements(expected, trial.results)
-        if unlike and index < _ALIKE:
+        # Results that are no longer than those given repeat nothing.
+        if unlike and (index < _ALIKE or not is_shown):
             return []
+        is_shown |= any(
+            result.size > block.size for result, block in zip(trial.results, blocks, strict=True)
+        )
         lines += [f"{trial.inputs}: {line}; at other sizes results repeat" for line in unlike]
     if lines and not _repeat_elsewhere(subject, resized[:_ALIKE], shapes, is_safe):
         return []
@@ -80,7 +85,19 @@ def unrepeated(
 
 
 def _repeats(own: Sequence[np.ndarray], trial: Trial) -> bool:
-    """Returns whether arrays repeat others along each axis, or are the first elements of them."""
+    """Returns whether arrays repeat others along each axis, or are the first elements of them.
+
+    Integers that are no index of a given axis, and are one of a longer one, mean something else.
+    """
+    longer = {
+        (n, new)
+        for array, more in zip(own, trial.flat, strict=True)
+        for n, new in zip(array.shape, more.shape, strict=False)
+        if n < new
+    }
+    integers = [array for array in own if array.dtype.kind in "iu"]
+    if any(((n <= array) & (array < new)).any() for n, new in longer for array in integers):
+        return False
     return bool(trial.results) and all(
         more.size
         and more.ndim == array.ndim
