@@ -300,3 +300,19 @@ def test_a_tail_that_ends_before_its_slope_is_no_fault() -> None:
 
 def test_an_op_without_gradient_is_not_compared_elsewhere() -> None:
     assert gradient_of(aot("Multiply"), X, X).verdict == "skipped"
+
+
+@pytest.mark.parametrize(("amplitude", "number"), [(0.5, 1), (0.25, 3), (0.25, 5), (-0.9, 3)])
+def test_short_waves_on_a_slope_are_no_fault(amplitude: float, number: int) -> None:
+    def out(x: Any) -> Any:
+        if x.dtype != np.float32:
+            raise TypeError("expected float32")
+        return x
+
+    op = pyfunc(
+        lambda x: (x + amplitude * np.sin(number * x) / number).astype(x.dtype),
+        out=out,
+        bprop=lambda x, out, dout: (dout * (1 + amplitude * jnp.cos(number * x)),),
+    )
+    finding = check_one(op, "gradient", X + np.float32(0.03))
+    assert finding.verdict == "passed", finding

@@ -135,7 +135,7 @@ def compare(
         part_of_one = _TOLERANCES[how.precision]
         if how.only_if_smooth and (
             (error > max(rounding, _CONVERGED * abs(measured)) and not _come_closer(slopes))
-            or _is_kink(gaps, part_of_one * abs(measured) + rounding)
+            or _is_kink(gaps, part_of_one * abs(measured), rounding)
         ):
             continue
         compared += 1
@@ -213,7 +213,8 @@ def _slopes(
         moved = [(point + s * direction).astype(point.dtype) for s in (step, -step)]
         ahead, behind = (_products(weights, of_input(jnp.asarray(x))) for x in moved)
         slopes.append(float((ahead - behind).sum()) / (2 * step))
-        gaps.append(abs(float((ahead - middle + (behind - middle)).sum())) / step)
+        # Their norm: of many short waves the sum may be small by chance.
+        gaps.append(float(np.linalg.norm(ahead - middle + (behind - middle))) / step)
     return slopes, gaps
 
 
@@ -223,9 +224,21 @@ def _come_closer(slopes: Sequence[float]) -> bool:
     return bool(apart[-1] <= apart[0] / 2)
 
 
-def _is_kink(gaps: Sequence[float], allowed: float) -> bool:
-    """Returns whether the slopes of both sides stay apart however small the step."""
-    return not gaps[-1] <= max(allowed, _KINK * gaps[0])
+def _is_kink(gaps: Sequence[float], part: float, rounding: float) -> bool:
+    """Returns whether the slopes of both sides stay apart however small the step.
+
+    They come closer again and again, or further apart than rounding makes them, where a wave is
+    much shorter than the step.
+
+    Args:
+      gaps: how far apart they are at each step.
+      part: what does not matter.
+      rounding: what rounding makes of them.
+    """
+    return not all(
+        gap <= max(part + rounding, _KINK * gaps[0]) and gap <= max(rounding, gaps[0])
+        for gap in gaps[-3:]
+    )
 
 
 def _products(weights: Sequence[np.ndarray], results: Sequence[Any]) -> np.ndarray:
