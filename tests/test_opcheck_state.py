@@ -53,8 +53,11 @@ ONE_TABLE = """
 @pytest.mark.parametrize(("where", "verdict"), [("static", "failed"), ("thread_local", "passed")])
 def test_threads_have_inputs_of_unlike_sizes(where: str, verdict: str) -> None:
     op = taper(f"{where} std::vector<float> table;", ONE_TABLE)
-    finding = check_one(op, "two threads", np.linspace(1, 2, 64, dtype=np.float32))
-    assert finding.verdict == verdict, finding
+    # On a busy machine the threads may take turns, and meet in none of their calls.
+    x = np.linspace(1, 2, 64, dtype=np.float32)
+    verdicts = {check_one(op, "two threads", x).verdict for _ in range(3)}
+    assert verdicts <= {"passed", "failed"}
+    assert ("failed" in verdicts) == (verdict == "failed")
 
 
 TABLES = """
