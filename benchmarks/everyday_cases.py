@@ -47,6 +47,10 @@ def _systems(n: int, m: int) -> np.ndarray:
     return a @ a.transpose(0, 2, 1) + m * np.eye(m)
 
 
+def _spins(n: int) -> np.ndarray:
+    return 2 * _whole(0, 2, n, n) - 1
+
+
 def _boxes(n: int) -> np.ndarray:
     return np.concatenate([_positive(n, 2), 2 + _positive(n, 2)], 1)
 
@@ -94,4 +98,38 @@ EVERYDAY = (
     Everyday("symmetric_stored_half", lambda n: [_normal(n, n), _positive(n)], 1_000),
     Everyday("windows_at", lambda n: [_normal(20_000), _whole(0, 19_000, n)], 5_000),
     Everyday("box_filter", lambda n: [_normal(n, n)], 400),
+    Everyday("smith_waterman", lambda n: [_whole(0, 4, n), _whole(0, 4, n + 5)], 300),
+    Everyday("levenshtein", lambda n: [_whole(0, 5, n, 20), _whole(0, 5, n, 17)], 100),
+    Everyday("viterbi", lambda n: [_whole(0, 6, n), _normal(5, 5), _normal(5, 6)], 2_000),
+    Everyday(
+        "hidden_markov_forward", lambda n: [_normal(n, 16), _normal(16, 16), _normal(16)], 1_000
+    ),
+    Everyday("ising_sweep", lambda n: [_spins(n), _positive(n, n), np.float32([0.44])], 200),
+    Everyday("lattice_walk", lambda n: [_whole(0, 2**31 - 1, n, dtype="uint32")], 10_000),
+    Everyday(
+        "fft_stages", lambda n: [_normal(1 << n.bit_length()), _normal(1 << n.bit_length())], 4_000
+    ),
+    Everyday("haar_wavelet", lambda n: [_normal(n, 32)], 1_000),
+    Everyday("equalise_histogram", lambda n: [_whole(0, 256, n, n, dtype="uint8")], 256),
+    Everyday("median_of_windows", lambda n: [_normal(n, n)], 300),
+    Everyday("segment_max", lambda n: [_normal(n, 6), np.sort(_whole(0, n // 3, n))], 4_000),
+    Everyday(
+        "padded_sparse_product", lambda n: [_normal(n, 7), _whole(-1, n, n, 7), _normal(n)], 8_000
+    ),
+    Everyday(
+        "unpack_nibbles",
+        lambda n: [
+            _whole(0, 256, n, 32, dtype="uint8"),
+            _positive(n, 2),
+            _whole(0, 16, n, 2, dtype="uint8"),
+        ],
+        1_000,
+    ),
+    Everyday(
+        "polynomial_modulo",
+        lambda n: [_whole(-30_000, 30_000, n, dtype="int64"), _whole(0, 30_000, 9, dtype="int64")],
+        20_000,
+    ),
+    Everyday("checksum_rows", lambda n: [_whole(0, 256, n, 64, dtype="uint8")], 300),
+    Everyday("chebyshev_series", lambda n: [_normal(n), _normal(12)], 20_000),
 )

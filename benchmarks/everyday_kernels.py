@@ -332,3 +332,297 @@ def box_filter(x):
                     t = t + x[a, b]
             y[i, j] = t / 25.0
     return y
+
+
+def smith_waterman(a, b):
+    h = output_tensor((a.shape[0] + 1, b.shape[0] + 1), "int32")
+    best = output_tensor((3,), "int32")
+    for i in range(1, a.shape[0] + 1):
+        for j in range(1, b.shape[0] + 1):
+            match = 3 if a[i - 1] == b[j - 1] else -3
+            s = max(h[i - 1, j - 1] + match, 0)
+            s = max(s, h[i - 1, j] - 2)
+            s = max(s, h[i, j - 1] - 2)
+            h[i, j] = s
+            if s > best[0]:
+                best[0] = s
+                best[1] = i
+                best[2] = j
+    return h, best
+
+
+def levenshtein(a, b):
+    out = output_tensor((a.shape[0],), "int32")
+    row = allocate((b.shape[1] + 1,), "int32")
+    for p in range(a.shape[0]):
+        for j in range(b.shape[1] + 1):
+            row[j] = j
+        for i in range(a.shape[1]):
+            diag = row[0]
+            row[0] = i + 1
+            for j in range(b.shape[1]):
+                cost = diag
+                if a[p, i] != b[p, j]:
+                    cost = cost + 1
+                diag = row[j + 1]
+                row[j + 1] = min(min(row[j + 1], row[j]) + 1, cost)
+        out[p] = row[b.shape[1]]
+    return out
+
+
+def viterbi(obs, trans, emit):
+    states = trans.shape[0]
+    t_all = obs.shape[0]
+    path = output_tensor((t_all,), "int32")
+    score = output_tensor((t_all, states), trans.dtype)
+    back = allocate((t_all, states), "int32")
+    for s in range(states):
+        score[0, s] = emit[s, obs[0]]
+    for t in range(1, t_all):
+        for s in range(states):
+            best = score[t - 1, 0] + trans[0, s]
+            arg = 0
+            for k in range(1, states):
+                c = score[t - 1, k] + trans[k, s]
+                if c > best:
+                    best = c
+                    arg = k
+            score[t, s] = best + emit[s, obs[t]]
+            back[t, s] = arg
+    last = 0
+    for s in range(1, states):
+        if score[t_all - 1, s] > score[t_all - 1, last]:
+            last = s
+    path[t_all - 1] = last
+    for r in range(1, t_all):
+        t = t_all - r
+        last = back[t, last]
+        path[t - 1] = last
+    return path, score
+
+
+def hidden_markov_forward(logb, loga, start):
+    alpha = output_tensor(logb.shape, logb.dtype)
+    total = output_tensor((1,), logb.dtype)
+    s_all = logb.shape[1]
+    for s in range(s_all):
+        alpha[0, s] = start[s] + logb[0, s]
+    for t in range(1, logb.shape[0]):
+        for s in range(s_all):
+            m = alpha[t - 1, 0] + loga[0, s]
+            for k in range(1, s_all):
+                m = max(m, alpha[t - 1, k] + loga[k, s])
+            acc = logb.dtype.type(0)
+            for k in range(s_all):
+                acc += exp(alpha[t - 1, k] + loga[k, s] - m)
+            alpha[t, s] = m + log(acc) + logb[t, s]
+    last = logb.shape[0] - 1
+    m = alpha[last, 0]
+    for s in range(1, s_all):
+        m = max(m, alpha[last, s])
+    acc = logb.dtype.type(0)
+    for s in range(s_all):
+        acc += exp(alpha[last, s] - m)
+    total[0] = m + log(acc)
+    return alpha, total
+
+
+def ising_sweep(s, u, beta):
+    n = s.shape[0]
+    m = s.shape[1]
+    for colour in range(2):
+        for i in range(n):
+            for j in range(m):
+                if (i + j) % 2 == colour:
+                    near = s[(i + n - 1) % n, j] + s[(i + 1) % n, j]
+                    near = near + s[i, (j + m - 1) % m] + s[i, (j + 1) % m]
+                    cost = 2 * s[i, j] * near
+                    if cost <= 0 or u[i, j] < exp(-beta[0] * u.dtype.type(cost)):
+                        s[i, j] = -s[i, j]
+    return s
+
+
+def lattice_walk(seed):
+    px = output_tensor(seed.shape, "int32")
+    far = output_tensor(seed.shape, "int32")
+    for w in range(seed.shape[0]):
+        s = uint32(seed[w])
+        x = int32(0)
+        y = int32(0)
+        m = int32(0)
+        for _ in range(50):
+            s = s * 1664525 + 1013904223
+            turn = s >> 30
+            if turn == 0:
+                x += 1
+            elif turn == 1:
+                x -= 1
+            elif turn == 2:
+                y += 1
+            else:
+                y -= 1
+            m = max(m, abs(x) + abs(y))
+        px[w] = x
+        far[w] = m
+    return px, far
+
+
+def fft_stages(re, im):
+    n = re.shape[0]
+    half = 1
+    for _ in range(20):
+        if half >= n:
+            break
+        for start in range(0, n // 2):
+            block = start // half
+            k = start % half
+            a = block * 2 * half + k
+            b = a + half
+            angle = re.dtype.type(-3.141592653589793) * re.dtype.type(k) / re.dtype.type(half)
+            c = cos(angle)
+            s = sin(angle)
+            tr = c * re[b] - s * im[b]
+            ti = c * im[b] + s * re[b]
+            re[b] = re[a] - tr
+            im[b] = im[a] - ti
+            re[a] = re[a] + tr
+            im[a] = im[a] + ti
+        half = half * 2
+    return re, im
+
+
+def haar_wavelet(x):
+    out = output_tensor(x.shape, x.dtype)
+    tmp = allocate((x.shape[1],), x.dtype)
+    for r in range(x.shape[0]):
+        for i in range(x.shape[1]):
+            out[r, i] = x[r, i]
+        length = x.shape[1]
+        for _ in range(5):
+            half = length // 2
+            for i in range(half):
+                tmp[i] = (out[r, 2 * i] + out[r, 2 * i + 1]) * 0.7071067811865476
+                tmp[half + i] = (out[r, 2 * i] - out[r, 2 * i + 1]) * 0.7071067811865476
+            for i in range(length):
+                out[r, i] = tmp[i]
+            length = half
+    return out
+
+
+def equalise_histogram(img):
+    out = output_tensor(img.shape, img.dtype)
+    hist = allocate((256,), "int32")
+    cdf = allocate((256,), "int32")
+    n = img.shape[0] * img.shape[1]
+    for i, j in grid(img.shape):
+        hist[img[i, j]] += 1
+    run = 0
+    low = 0
+    for k in range(256):
+        run += hist[k]
+        cdf[k] = run
+        if low == 0 and run > 0:
+            low = run
+    for i, j in grid(img.shape):
+        if n > low:
+            out[i, j] = img.dtype.type((cdf[img[i, j]] - low) * 255 // (n - low))
+    return out
+
+
+def median_of_windows(img):
+    h, w = img.shape[0], img.shape[1]
+    out = output_tensor(img.shape, img.dtype)
+    v = allocate((9,), img.dtype)
+    for y in range(h):
+        for x in range(w):
+            for dy in range(3):
+                for dx in range(3):
+                    yy = min(max(y + dy - 1, 0), h - 1)
+                    xx = min(max(x + dx - 1, 0), w - 1)
+                    v[dy * 3 + dx] = img[yy, xx]
+            for i in range(5):
+                for j in range(i + 1, 9):
+                    low = min(v[i], v[j])
+                    high = max(v[i], v[j])
+                    v[i] = low
+                    v[j] = high
+            out[y, x] = v[4]
+    return out
+
+
+def segment_max(x, seg):
+    n_seg = x.shape[0] // 3
+    out = output_tensor((n_seg, x.shape[1]), x.dtype)
+    seen = allocate((n_seg,), "bool")
+    for i in range(x.shape[0]):
+        s = seg[i]
+        for d in range(x.shape[1]):
+            if not seen[s]:
+                out[s, d] = x[i, d]
+            else:
+                out[s, d] = max(out[s, d], x[i, d])
+        seen[s] = True
+    return out
+
+
+def padded_sparse_product(vals, cols, x):
+    y = output_tensor((vals.shape[0],), x.dtype)
+    for i in range(vals.shape[0]):
+        acc = x.dtype.type(0)
+        for k in range(vals.shape[1]):
+            c = cols[i, k]
+            if c >= 0:
+                acc += vals[i, k] * x[c]
+        y[i] = acc
+    return y
+
+
+def unpack_nibbles(packed, scale, zero):
+    out = output_tensor((packed.shape[0], packed.shape[1] * 2), scale.dtype)
+    for i in range(packed.shape[0]):
+        for j in range(packed.shape[1]):
+            byte = int32(packed[i, j])
+            g = j // 16
+            low = (byte & 15) - int32(zero[i, g])
+            high = (byte >> 4) - int32(zero[i, g])
+            out[i, 2 * j] = scale.dtype.type(low) * scale[i, g]
+            out[i, 2 * j + 1] = scale.dtype.type(high) * scale[i, g]
+    return out
+
+
+def polynomial_modulo(x, c):
+    y = output_tensor(x.shape, x.dtype)
+    p = x.dtype.type(32749)
+    for i in range(x.shape[0]):
+        s = x.dtype.type(0)
+        for k in range(c.shape[0]):
+            s = (s * x[i] + c[k]) % p
+        y[i] = s
+    return y
+
+
+def checksum_rows(data):
+    out = output_tensor((data.shape[0],), "uint32")
+    for r in range(data.shape[0]):
+        crc = uint32(0xFFFFFFFF)
+        for i in range(data.shape[1]):
+            crc = crc ^ uint32(data[r, i])
+            for _ in range(8):
+                crc = (crc >> 1) ^ 0xEDB88320 if crc & 1 == 1 else crc >> 1
+        out[r] = ~crc
+    return out
+
+
+def chebyshev_series(x, c):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        a = 1.0
+        b = x[i]
+        s = c[0] + c[1] * x[i]
+        for k in range(2, c.shape[0]):
+            t = 2.0 * x[i] * b - a
+            a = b
+            b = t
+            s = s + c[k] * t
+        y[i] = s
+    return y

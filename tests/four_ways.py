@@ -25,15 +25,16 @@ def forms_of(func: Func) -> dict[str, Custom]:
 
 
 def assert_values_agree(func: Func, *arrays: np.ndarray, rtol: float = 1e-6) -> None:
-    """Checks a kernel of one result."""
-    wanted = kernel(func)(*(array.copy() for array in arrays))
+    """Checks all results of a kernel."""
+    wanted = jax.tree.leaves(kernel(func)(*(array.copy() for array in arrays)))
     specs = [Spec(array.shape, array.dtype.name) for array in arrays]
     meaning = read_kernel(func, "akg", "k").specialise(specs, {}, "k")
-    ways = {"interpreter": interpret(meaning, [*arrays])[0]}
+    ways = {"interpreter": list(interpret(meaning, [*arrays]))}
     with jax.enable_x64(True):
-        ways |= {form: np.asarray(op(*arrays)) for form, op in forms_of(func).items()}
-    for way, got in ways.items():
-        np.testing.assert_allclose(got, wanted, rtol, rtol, err_msg=way)
+        ways |= {form: jax.tree.leaves(op(*arrays)) for form, op in forms_of(func).items()}
+    for way, results in ways.items():
+        for got, value in zip(results, wanted, strict=True):
+            np.testing.assert_allclose(got, value, rtol, rtol, err_msg=way)
 
 
 def assert_slopes_agree(func: Func, array: np.ndarray) -> None:

@@ -242,6 +242,7 @@ def test_loop_nests_compute_what_jax_numpy_does(nest, form):
         assert np.isclose(one, other, 1e-4, scale).mean() > 0.99
 
 
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
 @pytest.mark.parametrize("each", one_in(4, EVERYDAY), ids=lambda each: each.name)
 def test_everyday_kernels_compute_what_python_does(each):
     # Rows in lanes come in groups of 16 and 32, and the rest.

@@ -22,7 +22,6 @@ TOO_FEW = {
     "version ragged rows": "attention with lengths per row 1.5, its gradient 11",
     "alternate arrays": "gray_scott, 1.26 to 1.44",
     "sum over neighbours": "gradients of stencils: harris 2.65; windows: bilateral 62; n_body 6.5",
-    "sort integers": "medians, 2.6; and gcc takes seven times as long",
     "update later elements": "eliminations, 7.6",
     "block triangles": "cholesky, 1.39, its gradient 2.1",
     "split searches": "searches, 6.4",
