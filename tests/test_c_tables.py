@@ -211,7 +211,7 @@ def test_functions_of_a_loop_without_vectors_come_from_a_table_before_it() -> No
         ({"before": "w[] = exp(y[0])", "at": "j"}, ""),
         ({"at": "j"}, ""),
         ({"at": "3"}, ""),
-        ({"kind": "serial"}, ""),
+        ({"kind": "serial"}, "row[j_1] = exp((a"),
         ({"span": "0 .. 7"}, ""),
         ({"span": "0 .. (n[0] % 12)"}, ""),
         ({"before": "w[] = exp(a[n[j] + 1])"}, ""),
@@ -231,6 +231,20 @@ def test_functions_that_a_loop_without_vectors_may_have_ahead(
 ) -> None:
     text = body_of(arranged_apart(tabulate_values, meeting(**parts)))
     assert (table in text) if table else ("row" not in text)
+
+
+IN_ORDER = """kernel filtered(a: float64[40]) -> (y) {{
+  buffer y: float64[4]
+  {kind} i in 0 .. 4 {{
+    serial j in 0 .. 40 {{ y[i] = (y[i] * 0.5:float64) + exp(a[j] * float64(i)) }}
+  }}
+}}"""
+
+
+@pytest.mark.parametrize(("kind", "has_table"), [("serial", True), ("parallel", False)])
+def test_functions_of_rows_that_may_go_into_lanes_stay(kind: str, has_table: bool) -> None:
+    text = body_of(arranged_apart(tabulate_values, parse_kernel(IN_ORDER.format(kind=kind))))
+    assert ("local row: float64[40]" in text) is has_table
 
 
 VALUES = st.sampled_from(

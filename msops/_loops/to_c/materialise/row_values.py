@@ -13,8 +13,8 @@
 
 A softmax over rows is such a kernel, and so is the gradient of one. Done for values that call a
 function, which takes many times as long as a load, where nothing that they read changes between
-the loops: if several loops compute them, or one whose iterations may meet in an element. Such a
-loop runs without vectors, in which a function takes ten times as long.
+the loops: if several loops compute them, or one that runs in order, or whose iterations may meet in
+an element. Such a loop runs without vectors, and a function takes ten times as long.
 """
 
 from __future__ import annotations
@@ -29,8 +29,16 @@ from msops._loops.ir.algebra import integer
 from msops._loops.ir.names import Names
 from msops._loops.ir.nodes import Buffer, Expr, For, Load, Store, Var
 from msops._loops.ir.operators import itemsize
-from msops._loops.ir.ranges import Ranges, range_of
-from msops._loops.ir.walk import declared_in, is_innermost, loads, statements, substitute, variables
+from msops._loops.ir.ranges import range_of
+from msops._loops.ir.walk import (
+    Scope,
+    declared_in,
+    is_innermost,
+    loads,
+    statements,
+    substitute,
+    variables,
+)
 from msops._loops.to_c.facts.blocks import index
 from msops._loops.to_c.facts.strides import is_of_its_own
 
@@ -47,13 +55,13 @@ class RowValue:
 
     Attributes:
       value: the value, of the iteration `_ANY`.
-      ranges: of the variables around the loops.
+      scope: that of the loops.
       loops: the loops, by number; all are known before anything else is asked.
       table: what keeps the value, once a loop fills it.
     """
 
     value: Expr
-    ranges: Ranges
+    scope: Scope
     loops: dict[int, For] = field(default_factory=dict)
     table: Buffer | None = None
 
@@ -63,8 +71,21 @@ class RowValue:
         loops = self.loops.values()
         low, past = self._span
         is_small = 0 < (past - low) * itemsize(self.value.dtype) <= _MOST_BYTES
-        is_long = all(mean_trips(loop, self.ranges) >= _FEWEST_TRIPS for loop in loops)
-        return is_small and is_long and (len(loops) > 1 or any(map(_is_scalar, loops)))
+        is_long = all(mean_trips(loop, self.scope.ranges) >= _FEWEST_TRIPS for loop in loops)
+        return (
+            is_small
+            and is_long
+            and (len(loops) > 1 or any(self._is_scalar(loop) for loop in loops))
+        )
+
+    def _is_scalar(self, loop: For) -> bool:
+        """Returns whether a loop runs without vectors.
+
+        One in order does, unless loops around it are parallel: then its rows may go into lanes.
+        """
+        if loop.kind == "serial":
+            return not self.scope.is_parallel
+        return loop.kind == "reduction" and is_innermost(loop) and _may_meet(loop)
 
     @cached_property
     def _bounds(self) -> tuple[Expr, Expr]:
@@ -80,7 +101,7 @@ class RowValue:
     def _span(self) -> Span:
         """The least first iteration, and the greatest end."""
         begin, end = self._bounds
-        return range_of(begin, self.ranges)[0], range_of(end, self.ranges)[1]
+        return range_of(begin, self.scope.ranges)[0], range_of(end, self.scope.ranges)[1]
 
     def fill(self, names: Names) -> tuple[For, Buffer]:
         """Returns the loop that fills the table, and the table."""
@@ -111,19 +132,19 @@ class Succession:
         self.tables: list[Buffer] = []
         self._values: dict[object, RowValue] = {}
 
-    def value(self, expr: Expr, loop: For, number: int, ranges: Ranges) -> RowValue:
+    def value(self, expr: Expr, loop: For, number: int, scope: Scope) -> RowValue:
         """Returns the value that a loop of the statements computes.
 
         Args:
           expr: the value, in terms of what the loop does not change.
           loop: the loop.
           number: tells it from others.
-          ranges: of the variables around it.
+          scope: that of the loop.
         """
         value = of_any_iteration(expr, loop)
         # Loops of all fixed spans may share a table.
         span = None if fixed_span(loop) else (loop.begin, loop.end)
-        found = self._values.setdefault((value, span), RowValue(value, ranges))
+        found = self._values.setdefault((value, span), RowValue(value, scope))
         found.loops[number] = loop
         return found
 
@@ -143,10 +164,8 @@ def of_any_iteration(expr: Expr, loop: For) -> Expr:
     return substitute(expr, {loop.var: Var(_ANY)})
 
 
-def _is_scalar(loop: For) -> bool:
-    """Returns whether a loop runs without vectors, as its iterations may meet in an element."""
-    if loop.kind != "reduction" or not is_innermost(loop):
-        return False
+def _may_meet(loop: For) -> bool:
+    """Returns whether iterations of a reduction may meet in an element of an array."""
     stored = {
         stmt.buffer
         for stmt in statements(loop.body)

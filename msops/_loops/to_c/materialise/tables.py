@@ -132,6 +132,7 @@ class _Frame:
 
     Attributes:
       loop: the loop.
+      scope: that of the loop.
       depth: the number of loops around it.
       conditions: the number of conditions around it.
       changing: what the loop declares or stores.
@@ -142,6 +143,7 @@ class _Frame:
     """
 
     loop: For
+    scope: Scope
     depth: int
     conditions: int
     changing: set[str]
@@ -220,6 +222,7 @@ class _Tables:
         changing = stored_in(loop.body) | declared_in(loop.body)
         frame = _Frame(
             loop,
+            scope,
             len(self._frames),
             self._conditions,
             changing,
@@ -342,7 +345,7 @@ class _Tables:
             return None
         key = (frame.number, of_any_iteration(value, frame.loop))
         if self._is_planning:
-            row = frame.succession.value(value, frame.loop, frame.number, scope.ranges)
+            row = frame.succession.value(value, frame.loop, frame.number, frame.scope)
             self.planned[key] = row
             return None
         planned = self.planned.get(key)
