@@ -171,8 +171,9 @@ def test_a_function_on_threads_at_once_is_found(is_local: bool, verdict: str) ->
         return buffer.copy()
 
     x = np.linspace(0, 1, 2000, dtype=np.float32)
-    finding = check_one(pyfunc(root_of_exp, out=lambda x: x), "eager and jit", x)
-    assert finding.verdict == verdict, finding
+    op = pyfunc(root_of_exp, out=lambda x: x)
+    verdicts = {check_one(op, "eager and jit", x).verdict for _ in range(3)}
+    assert ("failed" in verdicts) == (verdict == "failed"), verdicts
 
 
 @pytest.mark.parametrize(("most", "verdict"), [(1 << 20, "failed"), (1000, "passed")])
@@ -184,6 +185,7 @@ def test_memory_for_each_input_is_found(most: int, verdict: str) -> None:
             known.clear()
         return known.setdefault(x.tobytes(), np.sort(x, axis=None)).reshape(x.shape).copy()
 
-    finding = check_one(pyfunc(sort, out=lambda x: x), "many calls", X)
-    assert finding.verdict == verdict, finding
-    assert verdict == "passed" or "each with other numbers" in finding.details[0]
+    # What another thread frees meanwhile counts, too.
+    op = pyfunc(sort, out=lambda x: x)
+    found = [line for _ in range(3) for line in check_one(op, "many calls", X).details]
+    assert any("each with other numbers" in line for line in found) == (verdict == "failed"), found
