@@ -1,5 +1,5 @@
 # ruff: noqa: F821, SIM102
-"""Kernels as users write them, of which no suite holds the like; no pass was written for them."""
+"""Kernels as users write them, of which no other suite holds the like."""
 
 
 def histogram(x):

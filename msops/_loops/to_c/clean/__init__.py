@@ -3,7 +3,7 @@
 Decides: which elements of arrays are variables of C while a loop runs, and which copies, stores and
 branches are needed at all.
 From: the accesses of a loop to one array that surely are the same element, or surely are not
-(`passes.apart`); what a loop reads after it wrote it.
+(`passes.elements`); what a loop reads after it wrote it.
 Literature: promotion of memory to registers, as for SSA form (Cytron and others, TOPLAS 1991);
 scalar replacement of elements that iterations hand on (Callahan, Carr, Kennedy, PLDI 1990), which
 gcc calls predictive commoning.
