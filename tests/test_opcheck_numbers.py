@@ -12,6 +12,7 @@ import pytest
 from test_opcheck import check_one
 
 from msops import cpp, pyfunc, source
+from msops.testing import exponentials
 
 X = np.array([0.1, 0.6, 0.3, 0.9, 0.45], np.float32)
 HEAD = """
@@ -236,3 +237,13 @@ def test_numbers_without_an_exponential_are_tried(function: Callable[..., Any], 
     finding = check_one(pyfunc(function, out=lambda x: x), "values", X)
     assert finding.verdict == ("failed" if said else "passed"), finding
     assert not said or finding.details[0].startswith(said), finding
+
+
+def test_one_process_tries_numbers_of_all_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls, results_of = [], exponentials.results_of
+    monkeypatch.setattr(
+        exponentials, "results_of", lambda *given: calls.append(given) or results_of(*given)
+    )
+    op = kernel("for (int64_t i = 0; i < n; ++i) ((float *)params[1])[i] = 0;", "float32")
+    assert check_one(op, "values", X).verdict == "passed"
+    assert len(calls) == 1
