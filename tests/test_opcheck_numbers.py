@@ -12,6 +12,7 @@ import pytest
 from test_opcheck import check_one
 
 from msops import cpp, pyfunc, source
+from msops.ops import CustomRegOp, DataType
 from msops.testing import exponentials
 
 X = np.array([0.1, 0.6, 0.3, 0.9, 0.45], np.float32)
@@ -247,3 +248,81 @@ def test_one_process_tries_numbers_of_all_limits(monkeypatch: pytest.MonkeyPatch
     op = kernel("for (int64_t i = 0; i < n; ++i) ((float *)params[1])[i] = 0;", "float32")
     assert check_one(op, "values", X).verdict == "passed"
     assert len(calls) == 1
+
+
+def rows_of(*dtypes: str) -> Any:
+    info = CustomRegOp("Op").input(0, "a").input(1, "b").output(0, "y").target("CPU")
+    for name in dtypes:
+        info = info.dtype_format(*[getattr(DataType, f"{name}_Default")] * 3)
+    return info.get_op_info()
+
+
+def distances(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.maximum(a, b) - np.minimum(a, b)
+
+
+def lengths(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.sqrt(a * a + b * b)
+
+
+def lengths_in_float32(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return np.hypot(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
+
+
+def brighter(a: np.ndarray, b: np.ndarray) -> np.ndarray:  # 1, or white
+    return (a > b) * a.dtype.type(1 if a.dtype == np.float32 else 255)
+
+
+def inverted(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a.dtype.type(1 if a.dtype == np.float32 else 255) - a + 0 * b
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("function", "row", "said"),
+    [
+        (lambda a, b: np.abs(a - b), "U8", "small whole numbers as uint8: "),
+        (distances, "U8", ""),
+        (lambda a, b: (a + b) // 2, "U16", "large whole numbers as uint16: "),
+        (lambda a, b: a - b, "U8", ""),  # a result may be no number of the dtype
+        (brighter, "U8", ""),
+        (inverted, "U8", ""),
+        (lengths, "F16", "large whole numbers as float16: "),
+        (lengths_in_float32, "F16", ""),
+    ],
+)
+def test_rows_of_narrow_dtypes_have_the_results_of_others(
+    function: Callable[..., Any], row: str, said: str
+) -> None:
+    op = pyfunc(function, out=lambda a, b: a, reg_info=rows_of("F32", row))
+    finding = check_one(op, "values", np.append(X, X), np.append(X, X)[::-1])
+    assert finding.verdict == ("failed" if said else "passed"), finding
+    assert not said or finding.details[0].startswith(said), finding
+
+
+@pytest.mark.parametrize(("dtype", "verdict"), [("int16_t", "failed"), ("int32_t", "passed")])
+def test_numbers_that_wrap_on_the_way_are_found_in_each_row(dtype: str, verdict: str) -> None:
+    body = """
+      const int16_t *a = static_cast<const int16_t *>(params[0]);
+      const int16_t *b = static_cast<const int16_t *>(params[1]);
+      float *y = static_cast<float *>(params[2]);
+      for (int64_t i = 0; i < n; ++i) {
+        const DTYPE difference = a[i] > b[i] ? a[i] - b[i] : b[i] - a[i];
+        y[i] = difference;
+      }
+    """
+    op = kernel(
+        body.replace("DTYPE", dtype),
+        "int16",
+        out=lambda a, b: jax.ShapeDtypeStruct(a.shape, jnp.float32),
+        reg_info=CustomRegOp("Op")
+        .input(0, "a")
+        .input(1, "b")
+        .output(0, "y")
+        .dtype_format(*[DataType.I16_Default] * 2, DataType.F32_Default)
+        .target("CPU")
+        .get_op_info(),
+    )
+    finding = check_one(op, "values", np.arange(6, dtype=np.int16), np.ones(6, np.int16))
+    assert finding.verdict == verdict, finding
+    assert verdict == "passed" or "-65536 off" in finding.details[0], finding

@@ -102,7 +102,7 @@ def overflow_lines(subject: Subject, is_safe: bool) -> list[str]:
         return []
     most = int(np.iinfo(own).max)
     with contextlib.suppress(HangError), jax.enable_x64(True):
-        for wider in _WIDER if _is_quick(subject, is_safe) else ():
+        for wider in _WIDER if is_quick(subject, is_safe) else ():
             if np.can_cast(own, wider) and own != wider:
                 small, large = (
                     _apart(subject, least, end, wider, is_safe)
@@ -113,7 +113,7 @@ def overflow_lines(subject: Subject, is_safe: bool) -> list[str]:
     return []
 
 
-def _is_quick(subject: Subject, is_safe: bool) -> bool:
+def is_quick(subject: Subject, is_safe: bool) -> bool:
     """Returns whether calls on large numbers take about as long as on small ones."""
     bits = min(_COUNTED_BITS, 8 * subject.flat[0].dtype.itemsize - 2)
     spent_s = []

@@ -14,6 +14,7 @@ from msops.testing.bad_inputs import with_bad_integers
 from msops.testing.exponentials import lines_at_exponentials
 from msops.testing.lone_zeros import lines_at_zeros, with_leading_zeros
 from msops.testing.low_bits import overflow_lines, rounded_lines
+from msops.testing.narrow_rows import lines_of_rows
 from msops.testing.other_inputs import is_real
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
@@ -54,6 +55,7 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
         faults = fault_lines(trials)
         faults = faults or lines_at_zeros(subject, trials, is_safe)
         faults = faults or rounded_lines(subject, is_safe) or overflow_lines(subject, is_safe)
+        faults = faults or lines_of_rows(subject, is_safe)
         lost = [] if faults else lines_at_exponentials(subject, is_safe)
         no_indices = [] if faults or lost else _on_bad_integers(subject, is_safe)
         faults += fault_lines(no_indices)
