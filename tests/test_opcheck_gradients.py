@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import locale
 import math
+from collections.abc import Callable
 from typing import Any
 
 import jax
@@ -316,3 +317,30 @@ def test_short_waves_on_a_slope_are_no_fault(amplitude: float, number: int) -> N
     )
     finding = check_one(op, "gradient", X + np.float32(0.03))
     assert finding.verdict == "passed", finding
+
+
+def of_rows(x: Any, w: Any) -> Any:
+    if (len(x.shape), len(w.shape)) != (2, 1):
+        raise ValueError("expected rows, and a number for each")
+    return x
+
+
+@pytest.mark.parametrize(
+    ("of_weights", "verdict"),
+    [
+        (lambda each, w: each[: w.shape[0]], "failed"),
+        (lambda each, w: each.sum(keepdims=True) if w.shape[0] == 1 else each, "passed"),
+        (lambda each, w: each, "passed"),  # NumPy takes one number, and nobody meant that
+    ],
+)
+def test_a_gradient_is_compared_where_one_number_counts_for_many(
+    of_weights: Callable[[Any, Any], Any], verdict: str
+) -> None:
+    op = pyfunc(
+        lambda x, w: x * w[:, None],
+        out=of_rows,
+        bprop=lambda x, w, out, dout: (dout * w[:, None], of_weights((dout * x).sum(1), w)),
+    )
+    finding = check_one(op, "gradient", X.reshape(2, 2), X[:2])
+    assert finding.verdict == verdict, finding
+    assert verdict == "passed" or finding.details[0].startswith("input 1 [1]: "), finding

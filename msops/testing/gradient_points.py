@@ -24,6 +24,8 @@ from msops.testing.subject import Subject, structs_of
 # Elements of the largest array: a few more than the blocks have in which kernels work.
 _MANY = 150
 _TOO_MANY = 20_000
+# Inputs of which each alone has one place for many.
+_ALONE = 4
 # Elements of the largest array where one axis is long, and the most of any array.
 _LONG, _MOST = 8192, 40_000
 # How far beyond the largest number that has a square.
@@ -54,6 +56,20 @@ def other_points(subject: Subject) -> Iterator[tuple[str, Subject]]:
     yield from with_longer_attributes(subject)
     for name, other in with_other_lists(subject):
         yield name, _redrawn(other, other.flat, _like)
+
+
+def points_of_one(subject: Subject) -> Iterator[tuple[str, Subject]]:
+    """Yields the op on inputs of which one has a single place where others have many, and a name.
+
+    One number may be meant for all rows then; the op may not take that.
+    """
+    for index, array in enumerate(subject.flat[:_ALONE]):
+        others = {
+            n for other in (*subject.flat[:index], *subject.flat[index + 1 :]) for n in other.shape
+        }
+        for extent in sorted({n for n in array.shape if n > 1 and n in others}):
+            flat = (*subject.flat[:index], resized(array, {extent: 1}), *subject.flat[index + 1 :])
+            yield f"input {index} {list(flat[index].shape)}", _redrawn(subject, flat, _like)
 
 
 def huge_point(subject: Subject) -> Subject:

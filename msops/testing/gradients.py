@@ -27,7 +27,7 @@ from msops.testing.finite_differences import (
     random_like,
     real_inputs,
 )
-from msops.testing.gradient_points import huge_point, long_points, other_points
+from msops.testing.gradient_points import huge_point, long_points, other_points, points_of_one
 from msops.testing.guarded import HangError
 from msops.testing.long_gradients import at_many
 from msops.testing.python_settings import SettingsWatch
@@ -180,6 +180,10 @@ def _elsewhere(subject: Subject, precision: str) -> tuple[list[str], list[str]]:
     ]
     if subject.has_rule:
         attempts.append(("huge", functools.partial(_at_huge, subject, how)))
+        attempts += [
+            (name, functools.partial(_at_one, other, how, subject.flat))
+            for name, other in points_of_one(subject)
+        ]
         of_parts = dataclasses.replace(how, of_parts=True)
         attempts += [
             (name, functools.partial(at_many, other, of_parts))
@@ -227,6 +231,18 @@ def _at_if_taken(
             raise
         first = str(error).splitlines()[:1]
         return [": ".join(itertools.chain(["the rule", type(error).__name__], first))], 0
+
+
+def _at_one(subject: Subject, how: Comparison, own: Sequence[np.ndarray]) -> tuple[list[str], int]:
+    """Reports where a rule is wrong for one number that counts for many, if it has a gradient.
+
+    NumPy takes such a number for a function that was never meant for it, and whose rule fails.
+    """
+    try:
+        lines, measured = _at_if_taken(subject, how, own)
+    except GradientValueError:
+        return [], 0
+    return lines if measured else [], measured
 
 
 def _at_huge(subject: Subject, how: Comparison) -> tuple[list[str], int]:
