@@ -14,7 +14,7 @@ from random_examples import examples
 from test_c_arrangement import arranged_apart, body_of
 
 # c is the same in all rows; w is a choice among polynomials, by column and position.
-TEXT = """kernel k(x: float64[12, 20], p: float64[23]) -> (y, z) {{
+TEXT = """kernel k(x: float64[12, 20], p: float64[23], b: float64[20, 3]) -> (y, z) {{
   buffer y: float64[12, 20]
   buffer z: float64[23]
   local sum: float64[] {{
@@ -84,6 +84,7 @@ def test_values_of_columns_come_from_tables_before_the_rows() -> None:
         ({"value": "x[i, j] * cos(p[j + 3])"}, "table[j_1] = cos(p[j_1 + 3])"),
         ({"value": "cos(x[i, 0])"}, "table[] = cos(x[i, 0])"),
         ({"value": "cos(x[3, j])"}, "table[j_1] = cos(x[3, j_1])"),
+        ({"value": "b[j, 1] - x[i, j]"}, "table[j_1] = b[j_1, 1]"),
     ],
     ids=[
         "of nothing",
@@ -92,6 +93,7 @@ def test_values_of_columns_come_from_tables_before_the_rows() -> None:
         "a part",
         "of rows",
         "of one row",
+        "of points",
     ],
 )
 def test_a_table_has_a_dimension_for_each_loop_inside_that_it_depends_on(
@@ -260,6 +262,7 @@ VALUES = st.sampled_from(
         "cos(y[i, 19 - j])",
         "cos(x[i, 0])",
         "p[(j * j) % 23] + p[(i * j) % 23]",
+        "((b[j, 2] - b[j, 0]) * x[i, j]) + b[j, 0]",
     ]
 )
 BETWEEN = st.sampled_from(

@@ -10,8 +10,9 @@
                                                       ...
 
 Angles of a rotation or of a Fourier transform, and what is made of a parameter of the kernel are
-such values. A table has a dimension for each loop inside that they depend on. A compiler moves out
-what no loop changes, but fills no tables.
+such values. So are coordinates of points and boxes that lie side by side: vectors would pick them
+from memory again and again. A table has a dimension for each loop inside that they depend on. A
+compiler moves out what no loop changes, but fills no tables.
 
 Functions that several loops call for the same iterations come from tables, too; see `row_values`.
 
@@ -71,6 +72,7 @@ from msops._loops.passes.elements import exists
 from msops._loops.passes.simplify import simplify
 from msops._loops.to_c import cost
 from msops._loops.to_c.facts.blocks import index
+from msops._loops.to_c.facts.strides import stride
 from msops._loops.to_c.materialise.row_values import RowValue, Succession, of_any_iteration
 
 _LEAST_EFFORT = 8
@@ -82,6 +84,9 @@ _FEWEST_READS = 4
 """How often an element of a table is read."""
 _MOST_WRITTEN_OUT = 8
 """Iterations of a loop that is surely too short for vectors."""
+_MOST_STEP = 8
+"""Numbers of a point, box or pixel, of which vectors have one each. What is further apart is of a
+matrix, for which loops change places."""
 _MOST_NODES = 400
 """Nodes of a value; a longer one is not followed through variables."""
 
@@ -96,7 +101,9 @@ def tabulate_values(kernel: Kernel) -> Kernel:
     own = [expr for stmt in statements(kernel.body) for expr in own_expressions(stmt)]
     # A condition may choose each value that is stored in it.
     chosen = (stored_in((stmt,)) for stmt in statements(kernel.body) if isinstance(stmt, If))
-    if sum(map(_most_effort, own)) + sum(map(len, chosen)) < _LEAST_EFFORT:
+    if sum(map(_most_effort, own)) + sum(map(len, chosen)) < _LEAST_EFFORT and not any(
+        isinstance(stmt, Store) and _reads_apart(stmt.value, scope) for stmt, scope in visit(kernel)
+    ):
         return kernel
     planned = None
     if _may_have_rows(kernel):
@@ -290,11 +297,15 @@ class _Tables:
 
     def _with_tables(self, expr: Expr, scope: Scope, values: tuple[_Values, ...]) -> Expr:
         """Returns an expression whose largest parts of this kind are elements of tables."""
-        if isinstance(expr, Const | Var | Load) or not self._frames:
+        if isinstance(expr, Const | Var) or not self._frames:
             return expr
-        if _most_effort(expr) < _LEAST_EFFORT and not any(
+        is_apart = _reads_apart(expr, scope)
+        if isinstance(expr, Load) and not is_apart:
+            return expr
+        is_held = any(
             not load.indices and load.buffer in held for load in loads(expr) for held in values
-        ):
+        )
+        if not (is_apart or is_held) and _most_effort(expr) < _LEAST_EFFORT:
             return expr
         # A value that the variable of a loop is in changes with that loop.
         over = variables(expr)
@@ -303,7 +314,9 @@ class _Tables:
             for frame, held in zip(self._frames, values, strict=True)
         ]
         element = self._element(found, scope) or self._element_of_row(expr, scope, values[-1])
-        return element or map_operands(expr, lambda part: self._with_tables(part, scope, values))
+        if element or isinstance(expr, Load):
+            return element or expr
+        return map_operands(expr, lambda part: self._with_tables(part, scope, values))
 
     def _element(self, values: Sequence[Expr | None], scope: Scope) -> Load | None:
         """Returns the element of a table that a value is; None if it gets none.
@@ -315,7 +328,7 @@ class _Tables:
         for frame, value in zip(self._frames, values, strict=True):
             if value is None or frame.conditions < self._conditions:
                 continue
-            if not _is_worth_a_table(value):
+            if not _is_worth_a_table(value) and not _reads_apart(value, scope):
                 continue
             axes = self._axes(frame, value, scope)
             if axes is None:
@@ -399,6 +412,17 @@ class _Tables:
         element = Load(table.name, at, table.dtype)
         frame.tables[value] = (element, table, fill)
         return element
+
+
+def _reads_apart(expr: Expr, scope: Scope) -> bool:
+    """Returns whether vectors over the innermost loop pick elements from memory lane by lane, or
+    from several vectors."""
+    match scope.loops[-1:]:
+        case (For(kind="parallel", var=var),):
+            known = (load for load in loads(expr) if load.buffer in scope.buffers)
+            steps = (abs(stride(load, var, scope.buffers) or 0) for load in known)
+            return any(1 < step <= _MOST_STEP for step in steps)
+    return False
 
 
 def _is_slow(part: Expr) -> bool:
