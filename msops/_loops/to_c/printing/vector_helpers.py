@@ -53,7 +53,12 @@ _ONE = "$inline $T $name($T x)"
 _TWO = "$inline $T $name($T a, $T b)"
 _SIGNED = "$inline $T $name($T x, $T sign)"
 _ON = "__builtin_ia32_ptestm${q}512(${cast}on, ${cast}on, -1)"
-_PICKED = "($T)__builtin_ia32_gathersiv$lanes${s}f($F{}, (const $number*)p, at, "
+# Where gcc knows that all lanes are on, it leaves out what a gather starts from: each then waits
+# for what its register held before. So it does not know.
+_PICKED = (
+    '({ __asm__("" : "+v"(on)); '
+    "($T)__builtin_ia32_gathersiv$lanes${s}f($F{}, (const $number*)p, at, "
+)
 _HALF = "union { $half half; uint16_t bits; } u;"
 
 # By float64, which vectors divide. That is exact: the quotient of two integers of 32 bits is whole,
@@ -171,8 +176,8 @@ HELPERS = {
         "$inline $T $name(const $E* p, $I at, $M on)",
         "return $each<$T>([=](int, int i, $m is_on) { return is_on ? p[i] : ($E)0; }, at, on);",
         (
-            f"{_PICKED}{_ON}, $bytes)",
-            *2 * (f"{_PICKED}($F)on, $bytes)",),
+            f"{_PICKED}{_ON}, $bytes); }})",
+            *2 * (f"{_PICKED}($F)on, $bytes); }})",),
         ),
         ("__AVX2__",),
         fewest_lanes=4,
