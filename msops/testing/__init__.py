@@ -23,12 +23,14 @@ code_constants.py   words and numbers that the code of a kernel names
 exceptions.py       those that are raised on purpose, and accidents
 trials.py           the op on these, and what came of it
 repeats.py          results that repeat where inputs do
+multiples.py        what holds for inputs that are repeated a few times, and many times
 turns.py            results that do not follow the order of calls
 orders.py           results that follow the order of inputs
 lists.py            lists of other lengths
 lone_zeros.py       a zero among other numbers
 exponentials.py     results between an exponential that overflows and one that is 0
 low_bits.py         large integers that went by way of floats, or overflow
+narrow_rows.py      rows of op info in whose dtypes a number on the way may be none
 lone_places.py      one place that has another result than all others
 corners.py          the first and the last place, and what they depend on
 symbols.py          whose functions a library uses

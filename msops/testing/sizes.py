@@ -17,6 +17,7 @@ from msops.testing.corners import changed_corners
 from msops.testing.guarded import HangError, run_jobs
 from msops.testing.lists import list_trials, unused_lines
 from msops.testing.lone_places import one_alone
+from msops.testing.multiples import unlike_multiples
 from msops.testing.orders import is_of_elements, ordered_cases, out_of_order
 from msops.testing.other_inputs import (
     all_different,
@@ -28,7 +29,7 @@ from msops.testing.other_inputs import (
     with_other_ranks,
     with_whole_blocks,
 )
-from msops.testing.repeats import unlike_multiples, unrepeated
+from msops.testing.repeats import unrepeated
 from msops.testing.report import Finding, failed, passed, skipped
 from msops.testing.subject import Subject
 from msops.testing.trials import (
