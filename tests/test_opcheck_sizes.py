@@ -123,6 +123,56 @@ def test_inputs_are_repeated_whole(function: Callable[..., Any], dtype: Any, ver
     assert verdict == "passed" or "times is not as that of a few times" in finding.details[0]
 
 
+def places(steps: int) -> Callable[..., Any]:
+    def search(grid: np.ndarray, values: np.ndarray) -> np.ndarray:
+        low, high = np.zeros(values.shape, np.int32), np.full(values.shape, grid.size, np.int32)
+        for _ in range(steps if grid.size else 0):
+            middle = (low + high) // 2
+            is_below = (low < high) & (grid[np.minimum(middle, grid.size - 1)] < values)
+            low, high = np.where(is_below, middle + 1, low), np.where(is_below, high, middle)
+        return low
+
+    return search
+
+
+def peaks(bits: int) -> Callable[..., Any]:
+    def keep(at: np.ndarray, score: np.ndarray) -> np.ndarray:
+        order = np.arange(at.size)
+        is_below = (score[:, None] < score) | ((score[:, None] == score) & (order[:, None] > order))
+        gone = np.zeros(max(at.size, bits), bool)
+        for place, near in enumerate((np.abs(at[:, None] - at) < 1) & is_below):
+            gone[place % bits] |= near.any()
+        return 1 - gone[order % bits].astype(np.int32)
+
+    return keep
+
+
+@pytest.mark.parametrize(
+    ("function", "verdict"),
+    [
+        (places(6), "failed"),
+        (places(32), "passed"),
+        (peaks(64), "failed"),
+        (peaks(1 << 12), "passed"),
+    ],
+)
+def test_numbers_that_rise_stay_in_order_and_copies_lie_apart(
+    function: Callable[..., Any], verdict: str
+) -> None:
+    def out(x: Any, y: Any) -> Any:
+        if len(x.shape) != 1 or len(y.shape) != 1:
+            raise ValueError("expected vectors")
+        if is_of_points and not x.shape == y.shape < (2000,):
+            raise ValueError("expected two vectors that are as long, and not too long")
+        return jax.ShapeDtypeStruct(y.shape, jnp.int32)
+
+    x, y = np.float32([-1, 0, 0.5, 2, 4]), np.float32([0.25, -3, 4, 9])
+    is_of_points = function.__name__ == "keep"
+    finding = check_one(pyfunc(function, out=out), "sizes", x, x[::-1] if is_of_points else y)
+    assert finding.verdict == verdict, finding
+    assert verdict == "passed" or "is not as that of a few times" in finding.details[0]
+
+
 def between(x: np.ndarray, y: np.ndarray, t: np.ndarray) -> np.ndarray:
     return x + t * (y - x)
 
