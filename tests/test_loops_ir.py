@@ -492,3 +492,23 @@ def test_the_garbage_collector_waits_for_all_and_is_then_as_it_was(was_enabled):
         assert gc.isenabled() == was_enabled
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("is_frozen", [True, False])
+def test_what_a_compiler_keeps_is_not_looked_through_at_its_end(is_frozen):
+    """Nor does the collector get back what a program has taken from it."""
+    collections = []
+    gc.callbacks.append(lambda phase, info: collections.append(phase))
+    try:
+        if is_frozen:
+            gc.freeze()
+        frozen = gc.get_freeze_count()
+        with collector_waits():
+            made = [[number] for number in range(3 * gc.get_threshold()[0])]
+        of_all_ages = [gc.get_objects(generation=age) for age in range(3)]
+        assert any(made[0] is each for each in of_all_ages[2]) != is_frozen
+        assert gc.get_freeze_count() == frozen
+        assert bool(collections) == is_frozen
+    finally:
+        gc.callbacks.pop()
+        gc.unfreeze()
