@@ -167,3 +167,41 @@ def test_a_setting_of_jax_that_a_function_leaves_is_found() -> None:
     assert finding.verdict == "failed", finding
     assert finding.details[0].startswith("JAX's jax_enable_x64: "), finding
     assert check_one(pyfunc(wide_inside, out=lambda x: x), "many calls", X).verdict == "passed"
+
+
+LAG = """
+#include "custom_aot_extra.h"
+#include <algorithm>
+#include <cstring>
+#include <string>
+extern "C" int Lag(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
+                   void *stream, void *extra) {
+  if (nparam != 2 || ndims[0] != 1 || std::string(dtypes[0]) != "float32") return 1;
+  const int64_t n = shapes[0][0];
+  const int64_t lag = std::clamp(static_cast<AotExtra *>(extra)->Attr<int64_t>("lag"), -n, n);
+  const float *x = static_cast<const float *>(params[0]);
+  float *y = static_cast<float *>(params[1]);
+  if (lag < 0 && MOVES) {
+    std::memmove(y - lag, x, (n + lag) * sizeof(float));
+    std::fill(y, y - lag, 0.0f);
+    return 0;
+  }
+  for (int64_t i = 0; i < n; ++i) y[i] = i + lag >= 0 && i + lag < n ? x[i + lag] : 0;
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize(("moves", "verdict"), [("false", "failed"), ("true", "passed")])
+def test_other_values_give_the_same_in_the_memory_of_an_input(moves: str, verdict: str) -> None:
+    op = cpp(
+        source(LAG.replace("MOVES", moves), "Lag"),
+        out=lambda x, lag: x,
+        attrs={"lag": 1},
+        inplace={0: 0},
+    )
+    finding = check_one(op, "values", np.arange(1, 7, dtype=np.float32))
+    assert finding.verdict == verdict, finding
+    assert verdict == "passed" or finding.details[0].startswith(
+        "lag=-1: in the memory of its input: "
+    ), finding

@@ -65,6 +65,8 @@ def attribute_lines(subject: Subject, is_safe: bool) -> tuple[list[str], list[st
                     found = _accident(draw, trial, is_safe) if is_inside else []
                 elif is_inside or draw.has_sense or _leaves_all(draw, is_safe):
                     found = list(trial.faults)
+                # Where an output lies has no say in it, whatever a value means.
+                found = found or list(trial.in_place)
             lines += [f"{draw.name}: {line}" for line in found]
     return lines, tried
 

@@ -42,6 +42,7 @@ class Trial:
       may_leave: whether it may have left something in its process.
       reason: what a refusal says.
       subject: the op, if its kernel ran.
+      in_place: of the faults, results that differ where an output does not lie in its input.
     """
 
     inputs: str
@@ -54,6 +55,7 @@ class Trial:
     may_leave: bool = False
     reason: str = ""
     subject: Subject | None = None
+    in_place: tuple[str, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -160,12 +162,18 @@ def try_each(cases: Sequence[TryOut], is_safe: bool) -> Iterator[Trial]:
     fronts = [
         dataclasses.replace(job, placement="front", poison=POISONS[1], again=True) for job in backs
     ]
-    runs = run_jobs([*backs, *fronts])
-    backs_of, fronts_of = runs[: len(backs)], runs[len(backs) :]
+    aparts = {i: _apart(job) for i, job in enumerate(backs) if job.call.aliases}
+    runs = run_jobs([*backs, *fronts, *aparts.values()])
+    backs_of, fronts_of = runs[: len(backs)], runs[len(backs) : 2 * len(backs)]
+    aparts_of = dict(zip(aparts, runs[2 * len(backs) :], strict=True))
     bounds = find_bounds(backs, backs_of, fronts_of)
-    for (case, job), back, front, edges in zip(jobs, backs_of, fronts_of, bounds, strict=True):
-        yield _trial_of(case, job, back, front, edges)
+    for i, (case, job) in enumerate(jobs):
+        yield _trial_of(case, job, backs_of[i], fronts_of[i], aparts_of.get(i), bounds[i])
     yield from others
+
+
+def _apart(job: Job) -> Job:
+    return dataclasses.replace(job, apart=True)
 
 
 def those_that_end(cases: Sequence[TryOut], is_safe: bool) -> list[Trial]:
@@ -251,7 +259,9 @@ def _is_as_large(flat: Sequence[np.ndarray], own: Sequence[np.ndarray]) -> bool:
     )
 
 
-def _trial_of(case: TryOut, job: Job, back: Run, front: Run, bounds: AccessBounds) -> Trial:
+def _trial_of(
+    case: TryOut, job: Job, back: Run, front: Run, apart: Run | None, bounds: AccessBounds
+) -> Trial:
     is_stateful = bool(case.subject.options.stateful)
     faults = [*bounds.lines, *(back.changed or front.changed)]
     results: tuple[np.ndarray, ...] = ()
@@ -261,6 +271,13 @@ def _trial_of(case: TryOut, job: Job, back: Run, front: Run, bounds: AccessBound
         if not is_stateful:
             faults += difference_lines(job.outputs, back, front)
         results = tuple(arrays_of(back, job.outputs))
+    in_place: list[str] = []
+    # A kernel that writes through the pointer of the input, as it may, leaves the output.
+    has_apart = apart and not (apart.crash or apart.error or apart.changed)
+    if apart is not None and has_apart and results and not (faults or is_stateful):
+        lines = difference_lines(job.outputs, back, apart)
+        in_place = [f"in the memory of its input: {line}" for line in lines]
+    faults += in_place
     refusal = "return code" if back.error else ""
     leaves_buffers = bool(bounds.lines or back.crash or front.crash)
     return Trial(
@@ -274,6 +291,7 @@ def _trial_of(case: TryOut, job: Job, back: Run, front: Run, bounds: AccessBound
         back.may_leave or front.may_leave,
         back.error,
         case.subject,
+        tuple(in_place),
     )
 
 
