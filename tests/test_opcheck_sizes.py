@@ -258,3 +258,38 @@ def test_what_holds_for_the_size_given_alone_is_no_rule(
 
     finding = check_one(pyfunc(function, out=shapes), "sizes", *inputs)
     assert finding.verdict == "passed", finding
+
+
+def swapped(x: np.ndarray) -> np.ndarray:
+    y, half = np.zeros_like(x), len(x) // 2
+    y[:half], y[len(x) - half :] = -x[::-1][:half], -x[::-1][len(x) - half :]
+    return y
+
+
+def swapped_with_the_middle(x: np.ndarray) -> np.ndarray:
+    return -x[::-1]
+
+
+def odd_part(x: np.ndarray) -> np.ndarray:  # the middle is a number less itself
+    return x - x[::-1]
+
+
+@pytest.mark.parametrize(
+    ("function", "verdict"),
+    [
+        (swapped, "failed"),
+        (swapped_with_the_middle, "passed"),
+        (odd_part, "passed"),
+    ],
+)
+def test_an_element_that_is_0_at_some_sizes_is_found(
+    function: Callable[..., Any], verdict: str
+) -> None:
+    def out(x: Any) -> Any:
+        if len(x.shape) != 1:
+            raise ValueError("expected a vector")
+        return x
+
+    finding = check_one(pyfunc(function, out=out), "sizes", X)
+    assert finding.verdict == verdict, finding
+    assert verdict == "passed" or "whatever the inputs are" in finding.details[0], finding

@@ -31,6 +31,7 @@ lone_zeros.py       a zero among other numbers
 exponentials.py     results between an exponential that overflows and one that is 0
 low_bits.py         large integers that went by way of floats, or overflow
 narrow_rows.py      rows of op info in whose dtypes a number on the way may be none
+untouched.py        elements that are 0 whatever the inputs are
 lone_places.py      one place that has another result than all others
 corners.py          the first and the last place, and what they depend on
 symbols.py          whose functions a library uses

@@ -44,6 +44,7 @@ from msops.testing.trials import (
     try_out,
 )
 from msops.testing.turns import lines_of_turns_in_library
+from msops.testing.untouched import untouched_lines
 
 # Elements of an array: more than 16 bits count, and what is too many to look at.
 _LARGE, _LARGEST = 100_000, 10_000_000
@@ -90,6 +91,7 @@ def check_sizes(subject: Subject, is_safe: bool) -> Finding:
             fits = functools.partial(_results_fit, subject, most=_LARGE)
             faults = unlike_multiples(subject, fits, is_safe)
             faults = faults or _special_places(subject, trials, [*alike, *different], is_safe)
+            faults = faults or untouched_lines(subject, trials, is_safe)
             faults = faults or _called_often(subject, trials)
     if faults:
         return failed(
