@@ -293,3 +293,32 @@ def test_an_element_that_is_0_at_some_sizes_is_found(
     finding = check_one(pyfunc(function, out=out), "sizes", X)
     assert finding.verdict == verdict, finding
     assert verdict == "passed" or "whatever the inputs are" in finding.details[0], finding
+
+
+def without_its_line(x: np.ndarray, is_lone: bool) -> np.ndarray:
+    t = np.arange(len(x), dtype=x.dtype) - x.dtype.type((len(x) - 1) / 2)
+    squares = (t * t).sum()
+    slope = (t * x).sum() / (squares if squares or is_lone else 1)
+    return x - x.mean() - slope * t
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("function", "verdict"),
+    [
+        (lambda x: without_its_line(x, True), "failed"),
+        (lambda x: without_its_line(x, False), "passed"),
+        (lambda x: (x - x.mean()) / x.std(), "passed"),  # of one number, that is none
+    ],
+)
+def test_a_linear_function_of_one_number_is_a_number(
+    function: Callable[..., Any], verdict: str
+) -> None:
+    def out(x: Any) -> Any:
+        if len(x.shape) != 1:
+            raise ValueError("expected a vector")
+        return x
+
+    finding = check_one(pyfunc(function, out=out), "sizes", X)
+    assert finding.verdict == verdict, finding
+    assert verdict == "passed" or finding.details[0].startswith("all 1: output 0: "), finding

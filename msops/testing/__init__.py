@@ -32,6 +32,7 @@ exponentials.py     results between an exponential that overflows and one that i
 low_bits.py         large integers that went by way of floats, or overflow
 narrow_rows.py      rows of op info in whose dtypes a number on the way may be none
 untouched.py        elements that are 0 whatever the inputs are
+size_one.py         one place along an axis, for which results are NaN
 lone_places.py      one place that has another result than all others
 corners.py          the first and the last place, and what they depend on
 symbols.py          whose functions a library uses

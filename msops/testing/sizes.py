@@ -31,6 +31,7 @@ from msops.testing.other_inputs import (
 )
 from msops.testing.repeats import unrepeated
 from msops.testing.report import Finding, failed, passed, skipped
+from msops.testing.size_one import undefined_lines
 from msops.testing.subject import Subject
 from msops.testing.trials import (
     NOT_TRIED,
@@ -92,6 +93,7 @@ def check_sizes(subject: Subject, is_safe: bool) -> Finding:
             faults = unlike_multiples(subject, fits, is_safe)
             faults = faults or _special_places(subject, trials, [*alike, *different], is_safe)
             faults = faults or untouched_lines(subject, trials, is_safe)
+            faults = faults or undefined_lines(subject, trials, is_safe)
             faults = faults or _called_often(subject, trials)
     if faults:
         return failed(
