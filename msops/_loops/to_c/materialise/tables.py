@@ -84,9 +84,6 @@ _FEWEST_READS = 4
 """How often an element of a table is read."""
 _MOST_WRITTEN_OUT = 8
 """Iterations of a loop that is surely too short for vectors."""
-_MOST_STEP = 8
-"""Numbers of a point, box or pixel, of which vectors have one each. What is further apart is of a
-matrix, for which loops change places."""
 _MOST_NODES = 400
 """Nodes of a value; a longer one is not followed through variables."""
 
@@ -416,12 +413,14 @@ class _Tables:
 
 def _reads_apart(expr: Expr, scope: Scope) -> bool:
     """Returns whether vectors over the innermost loop pick elements from memory lane by lane, or
-    from several vectors."""
+    from several vectors. What other loops index, too, is a matrix: for it, loops change places."""
     match scope.loops[-1:]:
         case (For(kind="parallel", var=var),):
-            known = (load for load in loads(expr) if load.buffer in scope.buffers)
-            steps = (abs(stride(load, var, scope.buffers) or 0) for load in known)
-            return any(1 < step <= _MOST_STEP for step in steps)
+            return any(
+                stride(load, var, scope.buffers) not in (None, 0, 1)
+                for load in loads(expr)
+                if load.buffer in scope.buffers and variables(load) == {var}
+            )
     return False
 
 
