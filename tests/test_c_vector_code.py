@@ -103,6 +103,10 @@ PARTS = {
     }}""",
     "casts": "parallel i in 0 .. {n} {{ c[i] = {dtype}(int32(a[i])) + {dtype}(i % 4) }}",
     "extremes": "parallel i in 0 .. {n} {{ c[i] = max(min(a[i], b[i]), {one}) - abs(a[i]) }}",
+    "rows of a triangle": """serial k in 0 .. {n} {{ parallel i in 0 .. k {{
+      c[i] = (c[i] + (a[i] * b[k])) - ((d[i] * a[k + i]) + (b[i] * b[k + i]))
+      d[i] = ((a[i] - (b[k] * b[i])) + (a[i] * b[k])) - (c[i] + (a[k] * b[i + k]))
+    }} }}""",
     "length of data": "parallel i in 0 .. n[0] {{ c[i] = a[i] - b[i] }}",
     "sum": "reduction i in 0 .. {n} {{ c[0] = c[0] + (a[i] * b[i]) }}",
     "sums": """reduction i in 0 .. {n} {{
@@ -292,6 +296,17 @@ def test_iterations_that_may_not_run_twice_run_in_smaller_vectors(
     text = lines("parallel i in 0 .. {n} {{ c[i] = c[i] + a[i] }}", 45)
     assert [text.count(f"*(ms_memory_float_{n}*)&c[i] = ") for n in (16, 8, 4)] == [1, 1, 1]
     assert "for (; i < ms_last; ++i) {\n      c[i] = c[i] + a[i];" in text
+
+
+@pytest.mark.parametrize(("n", "lanes"), [(8, []), (9, [8, 4]), (16, [8, 4]), (17, [16])])
+def test_rows_shorter_than_a_vector_run_in_smaller_ones(
+    monkeypatch: pytest.MonkeyPatch, n: int, lanes: list[int]
+) -> None:
+    monkeypatch.setattr(processor, "vector_bytes", lambda: 64)
+    text = lines(PARTS["rows of a triangle"], n)
+    found = [size for size in (16, 8, 4) if f"*(ms_memory_float_{size}*)&c[i] = " in text]
+    assert found == lanes
+    assert ("ms_left" in text) == (16 in lanes)
 
 
 def test_a_sum_has_several_vectors_and_one_rounding(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,11 @@
                                       sum = sum + ms_all_add(sum_0 + sum_1);
 
 What a condition guards is computed in all lanes, and stored in those where it holds. What is left
-of a long body runs in one vector under a mask. Iterations that read nothing of what the loop stores
-may run twice, which fills the last vector. A reduction has several vectors of each of its
-variables, so that no operation waits for the one before; its order is that of the text, for every
-compiler. A loop that vectors do not print (see `lane_values`) stays a loop.
+of a long body runs in one vector under a mask, unless the loop is shorter than a vector. Iterations
+that read nothing of what the loop stores may run twice, which fills the last vector. A reduction
+has several vectors of each of its variables, so that no operation waits for the one before; its
+order is that of the text, for every compiler. A loop that vectors do not print (see `lane_values`)
+stays a loop.
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ from msops._loops.ir.walk import (
     statements,
     stored_in,
 )
+from msops._loops.passes.simplify_expressions import difference
 from msops._loops.to_c.facts.work import work
 from msops._loops.to_c.printing.lane_statements import LaneStatements
 from msops._loops.to_c.printing.lane_values import LaneValues
@@ -177,7 +179,12 @@ class VectorLoop:
 
     @functools.cached_property
     def _most(self) -> int:
-        return _lanes(self.loop, self.trips)
+        if self.trips is not None:
+            return _lanes(self.loop, self.trips)
+        span = difference(self.loop.end, self.loop.begin, self.values.ranges)
+        # Few iterations, whose number varies, seldom fill even the smallest vector.
+        is_short = span is not None and span[1] < 2 * _fewest_lanes(self.loop)
+        return 0 if is_short else _lanes(self.loop, span and span[1])
 
     @functools.cached_property
     def _name(self) -> str:
@@ -223,7 +230,8 @@ class VectorLoop:
             first, *others = (self._part(sum_, lanes, k) for k in range(count))
             lines += [f"{first} = {self._joined(sum_, lanes, first, other)};" for other in others]
         if left != 0:
-            is_long = self._is_long(self._body(lanes)) and not self._is_once(left)
+            is_whole = lanes == _lanes(self.loop, None)
+            is_long = is_whole and self._is_long(self._body(lanes)) and not self._is_once(left)
             if is_long or has_bounds_of_data(self.loop):
                 lines += [f"if ({name} < ms_last) {{", *indented(self._masked()), "}"]
             else:
