@@ -232,7 +232,7 @@ class VectorLoop:
         if left != 0:
             is_whole = lanes == _lanes(self.loop, None)
             is_long = is_whole and self._is_long(self._body(lanes)) and not self._is_once(left)
-            if is_long or has_bounds_of_data(self.loop):
+            if is_long or (self.updates and has_bounds_of_data(self.loop)):
                 lines += [f"if ({name} < ms_last) {{", *indented(self._masked()), "}"]
             else:
                 more, lanes = self._in_halves(left)
