@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
 import numpy as np
 import pytest
 from loop_ir import INTEGERS, Spec, as_dtype, interpret, read_kernel
+from loop_native import build_together, call, shipped
 from loop_source import define
 from quick_cases import case_of, one_in
 
@@ -222,6 +224,32 @@ def test_a_constant_that_int32_has_not_wraps_where_it_is_converted() -> None:
         return y
 
     agree(k, np.uint32([1, 2, 3]))
+
+
+@numpy_warns
+def test_the_least_int64_is_compared_as_a_signed_number(tmp_path: Path) -> None:
+    """C takes its digits for an unsigned number, above all others."""
+
+    def k(a):
+        y = output_tensor((3,), "int64")
+        largest, at = a[0], int32(0)
+        for i in range(0, 8, 2):
+            found = int64(i) - int64(-9223372036854775808)
+            if found > largest:
+                largest = found
+                at = int32(i)
+        y[0], y[1], y[2] = largest, int64(at), 0
+        for i in reduce(3):
+            y[2] += largest & a[i]
+        return y
+
+    a = np.int64([5, 6, 7])
+    with jax.enable_x64(True):
+        agree(k, a)
+    # clang computes with the unsigned number, of which gcc warns.
+    printed = shipped(read_kernel(k, "akg", "k").specialise([Spec((3,), "int64")], {}, "k"), 0)
+    library = build_together(tmp_path, [printed[1]])
+    np.testing.assert_array_equal(call(library, *printed, [a])[0], [5, 0, 14])
 
 
 def test_a_constant_that_no_type_has_is_refused() -> None:

@@ -41,6 +41,9 @@ class Elements(KnownKernel, Operations):
         """Returns an integer expression as an int64_t of the same value."""
         match expr:
             case Const(value=value):
+                if value == dtype_range("int64")[0]:
+                    # C has no such literal: that of its magnitude is unsigned.
+                    return self.constant(value, "int64")
                 return f"{value}" if value >= 0 else f"({value})"
             case Var(name=name):
                 return self.names[name]
