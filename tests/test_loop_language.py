@@ -14,6 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from loop_ir import Spec, Stages
+from loop_source import specialise
 
 import msops.lang as ml
 from msops import Custom
@@ -363,6 +365,72 @@ def test_a_while_that_counts_is_a_loop_like_any_other() -> None:
     np.testing.assert_allclose(everywhere(k, X), np.exp(X) * 5, 1e-6)
     steps = Custom(k, func_type="akg").lower_text(X, stage="steps")
     assert "order-bound" not in steps
+
+
+def test_a_while_starts_at_what_its_counter_was_set_to() -> None:
+    """Unless a name in that has another value by then."""
+
+    def k(x):
+        y = output_tensor((6, x.shape[0]), "int32")
+        j, own = 3, 1
+        for i in range(x.shape[0]):
+            from_loop = i
+            while from_loop > 0 and x[from_loop - 1] < 3.0:
+                y[0, from_loop] += from_loop * from_loop
+                from_loop -= 1
+            y[0, i] += 100 * from_loop
+            other = j + i
+            j = 2
+            while other > 0:
+                y[1, i] = y[1, i] * 3 + other
+                other -= 1
+            j = i
+            own = own + i
+            while own > 2:
+                y[2, i] = y[2, i] * 3 + own
+                own -= 2
+            n = i + 2
+            count = n
+            while count > 0:
+                n = n + 1
+                y[3, i] += n * count
+                count -= 1
+            chosen = i
+            if x[i] > 2.0:
+                chosen = 3
+            while chosen >= 0 and x[chosen] < 3.5:
+                y[4, i] += chosen
+                chosen -= 1
+            y[5, i] = chosen
+        return y
+
+    everywhere(k, X)
+
+
+def insertion_sort(x):
+    y = output_tensor(x.shape, x.dtype)
+    for i in range(x.shape[0]):
+        v = x[i]
+        k = i
+        while k > 0 and y[k - 1] > v:
+            y[k] = y[k - 1]
+            k -= 1
+        y[k] = v
+    return y
+
+
+def test_the_gradient_of_a_while_goes_back_step_by_step() -> None:
+    x = np.random.default_rng(5).normal(size=40).astype("float32")
+    np.testing.assert_array_equal(everywhere(insertion_sort, x), np.sort(x))
+    weights = np.arange(40, dtype="float32")
+    for form in ("xla", "native"):
+        op = Custom(insertion_sort, func_type="akg", compile_attrs={"lower": form})
+        slopes = jax.grad(lambda x, op=op: jnp.vdot(weights, op(x)))(x)
+        np.testing.assert_array_equal(slopes, weights[np.argsort(np.argsort(x))])
+    # The tape has what each step overwrites, not a copy of the array for each element.
+    stages = Stages(specialise(insertion_sort, Spec(x.shape, "float32")), "Custom 'k'")
+    tapes = {buffer.shape for buffer in stages.adjoint((0,)).buffers if "tape" in buffer.name}
+    assert tapes == {(40,), (40, 39)}
 
 
 def test_a_while_may_continue_after_its_step() -> None:

@@ -12,8 +12,8 @@ The range says what counts, where it starts, the limit, what is added to the lim
 The bound must hold whatever the data are: `i` changes only by one constant in each iteration, and
 nothing in the body changes `n`. Once the condition is false nothing changes it again.
 
-Where the condition is the bound alone, an index `i` before the step is the loop's variable, so that
-accesses are affine in it and the loop can be parallel.
+An index `i` in the body before the step is the loop's variable, so that accesses are affine in it
+and the loop can be parallel if the condition is the bound alone.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from msops._loops.frontends.hybrid.syntax import copied, load, placed, stored_names
+from msops._loops.frontends.hybrid.syntax import copied, load, placed, read_names, stored_names
 
 WHILE = "while"
 """The name of the range."""
@@ -43,27 +43,37 @@ def as_for(node: ast.While, before: list[ast.stmt], fresh: Callable[[str], str])
     assert span is not None
     counter, variable = ast.unparse(span.args[0]), fresh("step")
     span.args[1] = _start(counter, before) or span.args[1]
+    end = next(at for at, part in enumerate(node.body) if counter in stored_names([part]))
+    body = [_indexed_by(variable, part, counter) for part in node.body[:end]]
+    body += node.body[end:]
     if len(_conjuncts(node.test)) > 1:
         # Iterations after the last one go on counting, while `i` stays.
-        body: list[ast.stmt] = [placed(ast.If(node.test, node.body, []), node)]
-    else:
-        end = next(at for at, part in enumerate(node.body) if counter in stored_names([part]))
-        body = [_indexed_by(variable, part, counter) for part in node.body[:end]]
-        body += node.body[end:]
+        body = [placed(ast.If(node.test, body, []), node)]
     return placed(ast.For(ast.Name(variable, ast.Store()), span, body, []), node)
 
 
 def _start(counter: str, before: list[ast.stmt]) -> ast.expr | None:
-    """Returns the constant that a counter is after some statements; None for anything else."""
+    """Returns what a counter is after some statements, by other names; None if that is unknown."""
+    changed: set[str] = set()
     for statement in reversed(before):
         match statement:
-            case ast.Assign(targets=[ast.Name(id=name)], value=ast.Constant(value=int())) if (
-                name == counter
-            ):
-                return copied(statement.value)
-        if counter in stored_names([statement]):
+            case ast.Assign(targets=[ast.Name(id=name)], value=value) if name == counter:
+                is_known = _is_plain(value) and changed.isdisjoint(read_names(value))
+                return copied(value) if is_known and counter not in read_names(value) else None
+        changed |= stored_names([statement])
+        if counter in changed:
             return None
     return None
+
+
+def _is_plain(value: ast.expr) -> bool:
+    """Returns whether a value is made of names and integers alone."""
+    match value:
+        case ast.BinOp(left=left, op=ast.Add() | ast.Sub(), right=right):
+            return _is_plain(left) and _is_plain(right)
+        case ast.Constant(value=int()) | ast.Name():
+            return True
+    return False
 
 
 def _indexed_by(variable: str, statement: ast.stmt, counter: str) -> ast.stmt:
