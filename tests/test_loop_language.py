@@ -140,6 +140,34 @@ def test_break_leaves_the_innermost_loop() -> None:
     assert everywhere(k, X).tolist() == [3.0, 0.0, 0.0, 4.5, 0.5]
 
 
+def test_shapes_are_compared() -> None:
+    def k(x, w):
+        assert x.shape == w.shape == (2, 3), "equal shapes"
+        assert x.shape[1:] != (2,)
+        assert x.shape[2:] == ()
+        assert x.shape != (2,)
+        y = output_tensor(x.shape, x.dtype)
+        for i, j in grid(x.shape):
+            y[i, j] = w[i, j] if (i, j) != (0, j * j) else (x[i, j] if (i, j) == (0, 1) else 5.0)
+        return y
+
+    x = np.float32([[1, 2, 3], [4, 5, 6]])
+    assert everywhere(k, x, -x).tolist() == [[5.0, 2.0, -3.0], [-4.0, -5.0, -6.0]]
+    for shape in ((3, 2), (2,), (2, 3, 1)):
+        with pytest.raises(BuildError, match="assertion failed: equal shapes"):
+            Custom(k, func_type="akg")(x, np.ones(shape, "float32"))
+
+
+def test_tuples_have_no_order() -> None:
+    def k(x):
+        y = output_tensor(x.shape, x.dtype)
+        y[0] = 1.0 if x.shape < (3, 4) else 2.0
+        return y
+
+    with pytest.raises(BuildError, match=r"'x.shape' is a tuple, where a number is needed"):
+        Custom(k, func_type="akg")(X)
+
+
 def test_while_counts_up_and_down() -> None:
     def k(x):
         y = output_tensor((4,), "int32")

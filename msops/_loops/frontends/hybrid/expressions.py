@@ -212,9 +212,27 @@ def _comparison(
         if isinstance(left, str) and isinstance(right, str) and op in ("eq", "ne"):
             parts.append(Const((left == right) is (op == "eq"), "bool"))
             continue
+        if isinstance(left, tuple) and isinstance(right, tuple) and op in ("eq", "ne"):
+            parts.append(_equality(t, node, op, left, right))
+            continue
         one, other = as_scalar(t, nodes[index], left), as_scalar(t, nodes[index + 1], right)
         parts.append(arithmetic.binary(t.typing, node, op, one, other))
     return arithmetic.joined(parts, deciding=False)
+
+
+def _equality(
+    t: Translation,
+    node: ast.Compare,
+    op: BinaryOp,
+    left: tuple[Value, ...],
+    right: tuple[Value, ...],
+) -> Expr:
+    """Returns whether two tuples, such as shapes, have equal elements, or have not."""
+    if len(left) != len(right):
+        return Const(op == "ne", "bool")
+    pairs = [[as_scalar(t, node, each) for each in pair] for pair in zip(left, right, strict=True)]
+    parts = (arithmetic.binary(t.typing, node, op, one, other) for one, other in pairs)
+    return arithmetic.joined(parts, deciding=op == "ne")
 
 
 def _conditional(t: Translation, node: ast.IfExp) -> Value:
