@@ -129,6 +129,14 @@ def test_zero_size_and_scalar_arrays_work(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(jax.jit(aot("Multiply"))(x, x), x * x)
 
 
+def test_a_call_without_output_elements_runs_no_kernel_unless_it_has_effects() -> None:
+    nothing = jnp.zeros((0, 3))
+    # The kernel refuses a single input.
+    assert aot("Multiply", first, first)(nothing).shape == (0, 3)
+    with pytest.raises(errors.KernelError):
+        jax.block_until_ready(aot("Multiply", first, first, stateful=True)(nothing))
+
+
 def test_python_numbers_are_scalars() -> None:
     assert aot("Multiply")(2.0, jnp.float32(3)) == 6
 
