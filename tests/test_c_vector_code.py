@@ -41,6 +41,19 @@ PARTS = {
       c[3 * i] = b[i] - c[(3 * i) + 1]
       c[(3 * i) + 2] = c[3 * i] + b[i]
     }}""",
+    "in turn, twice, within variables": """parallel i in 0 .. {n} {{
+      local p: {dtype}[] {{
+        p[] = a[i] - b[i]
+        c[(2 * i) + 1] = p[]
+        local q: {dtype}[] {{
+          q[] = p[] * b[2 * i]
+          c[2 * i] = q[] - a[i]
+          d[i] = c[2 * i] + q[]
+        }}
+        c[2 * i] = c[2 * i] + p[]
+        if (p[] > {one}) {{ local t: {dtype}[] {{ t[] = p[] - c[2 * i] d[i] = d[i] - t[] }} }}
+      }}
+    }}""",
     "not in turn": """parallel i in 0 .. {n} {{
       c[2 * i] = a[i] + b[i]
       d[i] = c[(2 * i) + at[4]]
@@ -296,6 +309,14 @@ def test_iterations_that_may_not_run_twice_run_in_smaller_vectors(
     text = lines("parallel i in 0 .. {n} {{ c[i] = c[i] + a[i] }}", 45)
     assert [text.count(f"*(ms_memory_float_{n}*)&c[i] = ") for n in (16, 8, 4)] == [1, 1, 1]
     assert "for (; i < ms_last; ++i) {\n      c[i] = c[i] + a[i];" in text
+
+
+def test_elements_in_turn_are_stored_together_from_within_variables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(processor, "vector_bytes", lambda: 64)
+    text = lines(PARTS["in turn, twice, within variables"], 32)
+    assert text.count("ms_put_every_2_f32_16(&c[(2 * i)], ms_stored_2, ms_stored_1);") == 1
 
 
 @pytest.mark.parametrize(("n", "lanes"), [(8, []), (9, [8, 4]), (16, [8, 4]), (17, [16])])

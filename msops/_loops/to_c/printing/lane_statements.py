@@ -6,7 +6,8 @@
 
 What a condition guards is computed in all lanes, and stored in those where it holds. Elements that
 data picks are stored lane by lane. What was stored is not loaded again: after a store under a mask,
-a load waits until memory has it.
+a load waits until memory has it. A variable of the loop is one of the block around: elements that
+take turns in memory are stored together, also if they are computed in unlike variables.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from msops._loops.analysis.updates import Update, sum_of
 from msops._loops.ir.facts import kept
 from msops._loops.ir.nodes import Binary, Expr, For, If, Load, Local, Stmt, Store
 from msops._loops.ir.operators import is_float
-from msops._loops.ir.walk import accesses_in, declared_in, loads, loads_in, statements
+from msops._loops.ir.walk import accesses_in, declared_in, loads, loads_in, statements, with_parts
 from msops._loops.to_c.facts.strides import is_of_its_own
 from msops._loops.to_c.facts.work import work
 from msops._loops.to_c.printing.lane_elements import MOST_STEP
@@ -79,6 +80,10 @@ class LaneStatements:
 
     def _block(self, body: tuple[Stmt, ...]) -> list[str]:
         before, lines = dict(self.lanes.stored), []
+        body = (*_in_line(body),)
+        for stmt in body:
+            if isinstance(stmt, Local):
+                self._values.declare(stmt.buffer)
         self._rows |= self._rows_in(body)
         for number, stmt in enumerate(body):
             lines += self._statement(stmt, body[number + 1 :])
@@ -96,12 +101,10 @@ class LaneStatements:
                 return self._stored(stmt, following)
             case If():
                 return self._branch(stmt)
-            case Local(buffer=buffer) if not buffer.shape:
-                self._values.declare(buffer)
+            case Local(buffer=buffer, body=()) if not buffer.shape:
                 self._conditions_around[buffer.name] = self.lanes.conditions
                 kind = self.lanes.of_own(buffer.dtype)
-                lines = [f"{kind} {self._values.names[buffer.name]} = {{}};"]
-                return ["{", *indented([*lines, *self._block(stmt.body)]), "}"]
+                return [f"{kind} {self._values.names[buffer.name]} = {{}};"]
         raise UnprintableError
 
     def _updated(self, store: Store) -> str:
@@ -230,7 +233,7 @@ class LaneStatements:
                 continue
             near = {
                 distance: other
-                for other in stores
+                for other in reversed(stores)
                 if other.buffer == first.buffer and other not in found
                 if (distance := self.lanes.distance(other, first)) is not None
                 and 0 <= distance < step
@@ -321,6 +324,16 @@ class LaneStatements:
         with self.lanes.where(f"(~{name})", width):
             lines += self._block(branch.otherwise)
         return ["{", *indented(lines), "}"]
+
+
+def _in_line(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """Yields the statements of a block, those around which a variable is after its declaration."""
+    for stmt in body:
+        if isinstance(stmt, Local):
+            yield with_parts(stmt, body=())
+            yield from _in_line(stmt.body)
+        else:
+            yield stmt
 
 
 def _is_replaced(store: Store, following: tuple[Stmt, ...]) -> bool:
