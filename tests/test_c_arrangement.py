@@ -15,6 +15,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from loop_ir import (
+    PASSES_TO_C,
     For,
     Kernel,
     Load,
@@ -32,6 +33,7 @@ from loop_ir import (
     partial_sums,
     place_arrays,
     put_rows_in_lanes,
+    run_passes,
     share_among_threads,
     simplify,
     split_at_pivots,
@@ -252,6 +254,30 @@ def test_two_or_four_threads_have_as_many_parts_each(monkeypatch: pytest.MonkeyP
             re.findall(r"s_parts: float32\[(\d+)\]", kernel_text(split_reductions(kernel)))
         )
     assert found == {"2", "4", "8", "12", "16"}
+
+
+@pytest.mark.parametrize(("rows", "parts"), [(48, 16), (64, 2), (200, 5), (600, 15), (605, 11)])
+def test_parts_of_rows_in_order_fill_lanes(
+    monkeypatch: pytest.MonkeyPatch, rows: int, parts: int
+) -> None:
+    monkeypatch.setattr(cost, "BLOCK_SECONDS", 1e-9)
+    kernel = marked(f"""kernel leaks(a: float32[{rows}, 40], k: float32[]) -> (s, y) {{
+      buffer s: float32[]
+      buffer y: float32[{rows}, 40]
+      serial i in 0 .. {rows} {{
+        local m: float32[] {{
+          serial j in 0 .. 40 {{
+            m[] = (k[] * m[]) + a[i, j]
+            y[i, j] = m[]
+            s[] = s[] + (sin(m[]) * m[])
+          }}
+        }}
+      }}
+    }}""")
+    after = kernel_text(split_reductions(kernel))
+    assert re.findall(r"s_parts: float32\[(\d+)\]", after) == [str(parts)]
+    in_lanes = kernel_text(run_passes(kernel, PASSES_TO_C))
+    assert bool(re.search(r"m: float32\[(16|32)\]", in_lanes)) == (rows >= 64)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int16", "float64"])

@@ -70,6 +70,9 @@ _MOST_LOCAL_BYTES = FIRST_CACHE_BYTES
 long as adding it up."""
 # Clearing and adding up the parts may take this share of the reduction.
 _SHARE = 0.25
+_FEWEST_ROWS = 32
+"""Rows of a part that each run in order: as many as lanes take, see lanes/lane_rows.py. All parts
+have equally many, as lanes need a number that is known."""
 
 
 def split_reductions(kernel: Kernel) -> Kernel:
@@ -163,6 +166,9 @@ class _SplittingReductions:
             int(seconds / cost.BLOCK_SECONDS),
             int(_SHARE * seconds / per_part),
         )
+        if trips >= 2 * _FEWEST_ROWS and any(part.kind == "serial" for part in inner):
+            most = min(most, trips // _FEWEST_ROWS)
+            return next((count for count in range(most, 1, -1) if trips % count == 0), 0)
         # Two or four threads have as many parts each.
         return most - most % (4 if most >= 4 else 2)
 
