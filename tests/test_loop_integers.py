@@ -261,6 +261,14 @@ def test_a_constant_that_no_type_has_is_refused() -> None:
     with pytest.raises(BuildError, match="the constant 92233720368547758075 is no int32"):
         Custom(too_large, func_type="akg")(np.int32([1]))
 
+    def of_a_function(a):
+        y = output_tensor(a.shape, a.dtype)
+        y[0] = abs(-1 + -2147483648)
+        return y
+
+    with pytest.raises(BuildError, match="the constant -2147483649 is no int32"):
+        Custom(of_a_function, func_type="akg")(np.int32([1]))
+
     huge = 10**400
 
     def too_long(a):

@@ -300,6 +300,8 @@ def function(typing: Typing, node: ast.AST, name: str, args: tuple[Expr, ...]) -
             )
     dtype = args[0].dtype
     if not row.to_bool and len(args) == 1 and isinstance(args[0], Const):
+        if not is_float(args[0].dtype):
+            typing.fitting(node, args[0])
         folded = _folded(function, args[0])
         if folded is not None:
             return folded
