@@ -299,6 +299,20 @@ def test_an_extension_is_linked_with_a_library(folder: Path) -> None:
 # What is refused.
 
 
+@pytest.mark.parametrize(
+    ("line", "header"),
+    [
+        ("msops::ParallelFor(nullptr, 1, 1, [](int64_t, int64_t) {});", "msops_parallel_for.h"),
+        ("static_cast<AotExtra *>(nullptr);", "custom_aot_extra.h"),
+    ],
+)
+def test_a_header_of_ours_that_is_not_included_is_named(line: str, header: str) -> None:
+    source = f"void Use() {{ {line} }}\n" + KERNEL.format(name="Map", value="1")
+    with pytest.raises(BuildError) as caught:
+        run(msops.source("#include <cstdint>\n" + source, "Map"))
+    assert f'Write #include "{header}"' in str(caught.value)
+
+
 def test_a_missing_header_is_named_with_the_option() -> None:
     source = msops.source('#include "cblas.h"\n' + KERNEL.format(name="Map", value="1"), "Map")
     with pytest.raises(BuildError) as caught:

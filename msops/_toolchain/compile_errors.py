@@ -30,6 +30,13 @@ _MISSING_LIBRARY = re.compile(
     r"(?:cannot find -l|unable to find library -l|library not found(?: for)?:? -?l?)([^\s:]+)"
 )
 
+_UNDECLARED = re.compile(
+    r"\W(msops|AotExtra|AotKernelData)\W (?:has not been|was not|does not name)"
+    r"|(?:undeclared identifier|unknown type name) '(msops|AotExtra|AotKernelData)'"
+)
+_HEADERS = {"msops": "msops_parallel_for.h"}
+"""Of msops, by a name that they declare; the others are MindSpore's."""
+
 
 def compile_error(
     store: ObjectStore, source: Stamp, command: tuple[str, ...], output: str
@@ -114,7 +121,7 @@ def _kind(line: str) -> str:
 
 
 def _advice(output: str, command: tuple[str, ...]) -> str:
-    """Returns what to do about a header or a library that is missing; nothing if none is."""
+    """Returns what to do about a missing header, #include or library; nothing if none is."""
     header = _MISSING_HEADER.search(output)
     if header is not None and (header[1] or header[2]).startswith("xla/ffi/"):
         return (
@@ -127,6 +134,10 @@ def _advice(output: str, command: tuple[str, ...]) -> str:
             f"Install what {header[1] or header[2]} comes with, or name its folder with "
             "Build(include_dirs=...)."
         )
+    undeclared = _UNDECLARED.search(output)
+    if undeclared is not None:
+        name = _HEADERS.get(undeclared[1] or undeclared[2], "custom_aot_extra.h")
+        return f'Write #include "{name}", which msops finds.'
     library = _MISSING_LIBRARY.search(output)
     if library is None:
         return ""
