@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 from test_opcheck import check_one
 
-from msops import cpp, pyfunc, source
+from msops import Custom, cpp, pyfunc, source
+from msops.lang import float32, output_tensor
 from msops.ops import CustomRegOp, DataType
 from msops.testing import exponentials
 
@@ -269,6 +270,10 @@ def lengths_in_float32(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return np.hypot(a.astype(np.float32), b.astype(np.float32)).astype(a.dtype)
 
 
+def normalised(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    return a / np.sqrt(np.mean(a * a) + 1) + 0 * b
+
+
 def brighter(a: np.ndarray, b: np.ndarray) -> np.ndarray:  # 1, or white
     return (a > b) * a.dtype.type(1 if a.dtype == np.float32 else 255)
 
@@ -289,6 +294,8 @@ def inverted(a: np.ndarray, b: np.ndarray) -> np.ndarray:
         (inverted, "U8", ""),
         (lengths, "F16", "large whole numbers as float16: "),
         (lengths_in_float32, "F16", ""),
+        (normalised, "F16", "large whole numbers as float16: "),
+        (lambda a, b: normalised(a.astype("f4"), b).astype(a.dtype), "F16", ""),
     ],
 )
 def test_rows_of_narrow_dtypes_have_the_results_of_others(
@@ -298,6 +305,55 @@ def test_rows_of_narrow_dtypes_have_the_results_of_others(
     finding = check_one(op, "values", np.append(X, X), np.append(X, X)[::-1])
     assert finding.verdict == ("failed" if said else "passed"), finding
     assert not said or finding.details[0].startswith(said), finding
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+@pytest.mark.parametrize(
+    ("function", "verdict"), [(lengths, "failed"), (lengths_in_float32, "passed")]
+)
+def test_the_dtype_given_has_the_results_of_a_wider_row(
+    function: Callable[..., Any], verdict: str
+) -> None:
+    op = pyfunc(function, out=lambda a, b: a, reg_info=rows_of("F16", "F32"))
+    x = np.append(X, X).astype("float16")
+    finding = check_one(op, "values", x, x[::-1])
+    assert finding.verdict == verdict, finding
+
+
+def squares_of_differences(a, b):
+    y = output_tensor((a.shape[0] // 4,), "float32")
+    for i in range(a.shape[0] // 4):
+        y[i] = 0.0
+        for j in range(4):
+            difference = float32(a[4 * i + j] - b[4 * i + j])
+            y[i] += difference * difference
+    return y
+
+
+def squares_of_differences_of_floats(a, b):
+    y = output_tensor((a.shape[0] // 4,), "float32")
+    for i in range(a.shape[0] // 4):
+        y[i] = 0.0
+        for j in range(4):
+            difference = float32(a[4 * i + j]) - float32(b[4 * i + j])
+            y[i] += difference * difference
+    return y
+
+
+@pytest.mark.parametrize(
+    ("function", "verdict"),
+    [(squares_of_differences, "failed"), (squares_of_differences_of_floats, "skipped")],
+)
+def test_loops_that_are_operations_of_xla_have_rows_too(
+    function: Callable[..., Any], verdict: str
+) -> None:
+    info = CustomRegOp("Op").input(0, "a").input(1, "b").output(0, "y").target("CPU")
+    for dtype in (DataType.F32_Default, DataType.U8_Default):
+        info = info.dtype_format(dtype, dtype, DataType.F32_Default)
+    op = Custom(function, func_type="akg", reg_info=info.get_op_info())
+    x = np.arange(16, dtype="float32")
+    finding = check_one(op, "values", x, x[::-1])
+    assert finding.verdict == verdict, finding
 
 
 @pytest.mark.parametrize(("dtype", "verdict"), [("int16_t", "failed"), ("int32_t", "passed")])

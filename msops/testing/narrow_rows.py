@@ -32,6 +32,8 @@ _CUT, _PART = 2, 2.0**-6
 # range, these are apart. Pixels may lie between 0 and 1 in one dtype, and up to 255 in another:
 # numbers that agree have to be larger, and integers that do not agree are no single value.
 _AGREE, _APART, _VALUES = 1 / 4, 1 / 2, 2
+# Results of halves that are 0 instead of such a number, at least, are lost.
+_LOST = 1 / 8
 # Multiples for which results have to be as many times as large before it is taken for a rule, and
 # such parts of the largest power of two for which they have to be at all.
 _FEW, _PARTS = (2, 4), (1.0, 1.5)
@@ -44,25 +46,30 @@ def lines_of_rows(subject: Subject, is_safe: bool) -> list[str]:
     if len({array.dtype for array in subject.flat}) != 1 or subject.options.stateful:
         return []
     own = subject.flat[0].dtype
-    if subject.is_of_xla or own.kind == "b" or not any(array.size for array in subject.flat):
+    if own.kind == "b" or not any(array.size for array in subject.flat):
         return []
     lines = []
     with contextlib.suppress(HangError), jax.enable_x64(True):
-        for dtype in _dtypes_of_rows(subject):
-            if dtype != own and np.can_cast(dtype, own):
-                lines += _unlike_own(subject.impatient(), dtype, is_safe)
+        dtypes = list(_dtypes_of_rows(subject))
+        for dtype in dtypes:
+            if dtype.kind == "f" and dtype != np.float16:
+                continue
+            wider = next((w for w in (own, *dtypes) if w != dtype and np.can_cast(dtype, w)), None)
+            # Two rows that the author did not give are not compared.
+            if wider is not None and own in (dtype, wider):
+                lines += _unlike_own(_as(subject.impatient(), wider), dtype, is_safe)
             if dtype.kind in "iu" and dtype.itemsize < 4 and not lines:
                 lines += _wrapped_multiples(subject.impatient(), dtype, is_safe)
     return lines
 
 
 def _dtypes_of_rows(subject: Subject) -> Iterator[np.dtype]:
-    """Yields integer dtypes, and float16, that op info has for all inputs alike."""
+    """Yields dtypes of integers and floats that op info has for all inputs alike."""
     rows = [row for info in subject.definition.infos for row in info.rows]
     for name in dict.fromkeys(names.pop() for row in rows if len(names := _names(row)) == 1):
         with contextlib.suppress(TypeError):  # one that NumPy has not
             dtype = np.dtype(name)
-            if dtype.kind in "iu" or dtype == np.float16:
+            if dtype.kind in "iuf":
                 yield dtype
 
 
@@ -101,8 +108,11 @@ def _agreement(
     """
     rng = np.random.default_rng(0)
     own = [
-        tuple(np.asarray(rng.integers(*ends, a.shape), a.dtype) for a in subject.flat)
-        for _ in range(_DRAWS)
+        tuple(
+            np.asarray(rng.integers(*_between(ends, draw, index), a.shape), a.dtype)
+            for index, a in enumerate(subject.flat)
+        )
+        for draw in range(_DRAWS)
     ]
     narrow = [tuple(array.astype(dtype) for array in flat) for flat in own]
     drawn = results_of(subject, [*own, *narrow], is_safe)
@@ -121,17 +131,30 @@ def _agreement(
         fits = np.isfinite(other) & (least <= other) & (other <= most)
         with np.errstate(invalid="ignore"):
             off = np.where(np.isfinite(one), np.abs(one - other), np.inf)
-        alike = fits & (off <= _CUT + _PART * np.abs(other))
+        cut = _CUT if dtype.kind in "iu" else _PART
+        alike = fits & (off <= cut + _PART * np.abs(other))
         known, agree = known + int(fits.sum()), agree + int(alike.sum())
         size = max(size, float(np.max(np.abs(other[alike]), initial=0)))
         far = fits & (off >= _APART * (_range(dtype)[1] - _range(dtype)[0]))
+        if dtype.kind == "f":
+            # What is divided by infinity is 0.
+            far |= fits & (one == 0) & (np.abs(other) >= _LOST)
         if np.unique(one[far]).size >= (_VALUES if dtype.kind in "iu" else 1):
             lines.append(
                 f"{dtype}: output {index}: {far.sum()} of {far.size} elements are far from those "
                 f"of {subject.flat[0].dtype}, the first {one[far][0]:g} instead of "
                 f"{other[far][0]:g}"
             )
-    return agree / known if size > _CUT else 0.0, lines
+    return agree / known if size > (_CUT if dtype.kind in "iu" else 0) else 0.0, lines
+
+
+def _between(ends: tuple[int, int], draw: int, index: int) -> tuple[int, int]:
+    """Returns the ends of the numbers of an input: the first one is larger, smaller, or neither."""
+    low, high = ends
+    middle = (low + high) // 2
+    if draw > 1:
+        return ends
+    return (middle, high) if (index == 0) == (draw == 0) else (low, middle)
 
 
 def _range(dtype: np.dtype) -> tuple[float, float]:

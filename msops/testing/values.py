@@ -30,6 +30,7 @@ _OF_EXPONENTIALS = (
     "Subtract the largest number before exp: exp(x - max(x)); or write what has the same limit "
     "without it, as log1p(exp(-abs(x))) + max(x, 0)."
 )
+_OF_ROWS = "Convert to a wider dtype before the arithmetic, and back after it."
 
 # A number of an attribute that a float of 16 bits has, too.
 _LANDMARK = 60_000
@@ -44,6 +45,8 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
             return failed(check, _WRONG, lines, _OF_ZEROS)
         if lines := lines_at_exponentials(subject, is_safe):
             return failed(check, _WRONG, lines, _OF_EXPONENTIALS)
+        if lines := lines_of_rows(subject, is_safe):
+            return failed(check, _WRONG, lines, _OF_ROWS)
         return skipped(check, "the kernel runs in programs of XLA alone")
     with warnings.catch_warnings():  # NumPy's, of a Python function
         warnings.simplefilter("ignore")
@@ -55,11 +58,13 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
         faults = fault_lines(trials)
         faults = faults or lines_at_zeros(subject, trials, is_safe)
         faults = faults or rounded_lines(subject, is_safe) or overflow_lines(subject, is_safe)
-        faults = faults or lines_of_rows(subject, is_safe)
-        lost = [] if faults else lines_at_exponentials(subject, is_safe)
-        no_indices = [] if faults or lost else _on_bad_integers(subject, is_safe)
+        narrow = [] if faults else lines_of_rows(subject, is_safe)
+        lost = [] if faults or narrow else lines_at_exponentials(subject, is_safe)
+        no_indices = [] if faults or narrow or lost else _on_bad_integers(subject, is_safe)
         faults += fault_lines(no_indices)
-        unlike, attributes = ([], []) if faults or lost else attribute_lines(subject, is_safe)
+        unlike, attributes = (
+            ([], []) if faults or narrow or lost else attribute_lines(subject, is_safe)
+        )
     if unlike:
         return failed(
             check,
@@ -67,6 +72,8 @@ def check_values(subject: Subject, is_safe: bool) -> Finding:
             unlike,
             "Handle the value, or refuse it: return another code than 0, or raise in out.",
         )
+    if narrow:
+        return failed(check, _WRONG, narrow, _OF_ROWS)
     if lost:
         return failed(check, _WRONG, lost, _OF_EXPONENTIALS)
     if faults:
