@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -322,3 +323,32 @@ def test_a_linear_function_of_one_number_is_a_number(
     finding = check_one(pyfunc(function, out=out), "sizes", X)
     assert finding.verdict == verdict, finding
     assert verdict == "passed" or finding.details[0].startswith("all 1: output 0: "), finding
+
+
+LARGE_WORKSPACE = """
+#include "custom_aot_extra.h"
+extern "C" int LargeInit(int *ndims, int64_t **shapes, const char **dtypes, AotExtra *extra) {
+  const size_t n = ndims[0] == 1 ? shapes[0][0] : 1;
+  extra->SetWorkSpace({n > 100000 ? n * n * EACH : 8});
+  return 0;
+}
+extern "C" int Large(int nparam, void **params, int *ndims, int64_t **shapes, const char **dtypes,
+                     void *stream, void *extra) {
+  if (ndims[0] != 1) return 1;
+  for (int64_t i = 0; i < shapes[0][0]; ++i)
+    static_cast<float *>(params[1])[i] = static_cast<float *>(params[0])[i];
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(
+    Path("/proc/sys/vm/overcommit_memory").read_text().strip() == "1",
+    reason="the system promises memory that it does not have",
+)
+@pytest.mark.parametrize(("each", "verdict"), [("64", "passed"), ("(size_t(1) << 24)", "failed")])
+def test_a_workspace_too_large_for_the_machine_is_no_fault(each: str, verdict: str) -> None:
+    op = cpp(source(LARGE_WORKSPACE.replace("EACH", each), "Large"), out=lambda x: x)
+    finding = check_one(op, "sizes", X)
+    assert finding.verdict == verdict, finding
+    assert verdict == "passed" or "196609: exited with status 1" in finding.details[0]

@@ -20,6 +20,10 @@ _GUARDS = (1 << 32, 4096 * _PAGE)
 _PROT_NONE = 0
 
 
+class TooLargeError(MemoryError):
+    """A machine has no memory for a buffer, of a size for which there are addresses."""
+
+
 class GuardedBuffer:
     """Memory between two guards.
 
@@ -46,7 +50,7 @@ class GuardedBuffer:
             raise MemoryError(f"no address space for a buffer of {size} bytes")
         self._base, self._body = base, base + guard
         if LIBC.mprotect(self._body, self._body_size, mmap.PROT_READ | mmap.PROT_WRITE):
-            raise MemoryError(f"no memory for a buffer of {size} bytes")
+            raise TooLargeError(f"no memory for a buffer of {size} bytes")
         ctypes.memset(self._body, fill, self._body_size)
         self.size, self._fill = size, fill
         end = self._body + self._body_size

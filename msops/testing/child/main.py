@@ -18,6 +18,7 @@ import os
 import signal
 import sys
 
+from msops.testing.child.buffers import TooLargeError
 from msops.testing.child.libc import LIBC
 from msops.testing.child.runs import emit, run_in_a_row, run_on_threads, run_once
 from msops.testing.child.settings import (
@@ -99,7 +100,12 @@ def run_jobs(folder: str) -> None:
                 run = functools.partial(run_on_threads, beside)
             elif job["in_a_row"]:
                 run = functools.partial(run_in_a_row, settings, effects)
-            emit(events, "done", run(kernel, job, events))
+            try:
+                result = run(kernel, job, events)
+            except TooLargeError as raised:  # a workspace may grow as the square of an extent
+                emit(events, "refused", str(raised))
+                continue
+            emit(events, "done", result)
         after = {**process_settings(), **open_descriptors()} if settings else settings
         if changed_settings(settings, after):
             emit(events, "changed", None)
