@@ -196,10 +196,15 @@ def opcheck(
     left_out = {*skip, *(() if sanitize else ("sanitizers",))}
     wanted = [check for check in _CHECKS if check not in left_out]
     subject = Subject(op, args, limit_s, attributes)
-    with subject.face(), shared_server():
-        if "repeatable" in wanted:
-            subject.lines_of_turns = lines_of_turns(subject)
-        return Report(str(subject), tuple(_findings(subject, wanted)))
+    streams = sys.stdout, sys.stderr
+    try:
+        with subject.face(), shared_server():
+            if "repeatable" in wanted:
+                subject.lines_of_turns = lines_of_turns(subject)
+            return Report(str(subject), tuple(_findings(subject, wanted)))
+    finally:
+        # A function may have left others, into which the report would go.
+        sys.stdout, sys.stderr = streams
 
 
 def _findings(subject: Subject, wanted: Sequence[str]) -> Iterator[Finding]:
