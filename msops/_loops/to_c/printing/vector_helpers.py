@@ -158,17 +158,12 @@ HELPERS = {
         _narrow("__builtin_ia32_storedqu${{qi}}{0}_mask(($integer*)p, ${{cast}}x, "),
         _OF_NARROW,
     ),
-    # Integers of fewer bits, by an instruction: gcc moves each lane by itself.
+    # Integers of fewer bits, by an instruction: gcc loads an array lane by lane where nothing else
+    # reads the vector.
     "wider": VectorHelper(
         "$inline $T $name($S x)",
         "return $convert(x, $T);",
-        (
-            "($T)__builtin_ia32_pmov${way}512_mask($first, $wide{}, -1)",
-            "($T)__builtin_ia32_pmov${way}256($first)",
-            "($T)__builtin_ia32_pmov${way}128($first)",
-        ),
-        ("__AVX2__",),
-        fewest_lanes=4,
+        ("($T)__builtin_ia32_pmov${way}512_mask(($narrow)x, $wide{}, -1)", "", ""),
     ),
     # The nearest integers of fewer bits.
     "nearest": VectorHelper(

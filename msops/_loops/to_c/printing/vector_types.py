@@ -124,7 +124,7 @@ class VectorTypes(Operations):
         if is_float(dtype) and bytes_of(source) < bytes_of(dtype) == 4:
             # gcc converts these lane by lane.
             return self.converted(self.converted(text, source, "int32"), "int32", dtype)
-        if bytes_of(source) < bytes_of(dtype) == 4 and self.size(dtype) <= 64:
+        if bytes_of(source) < bytes_of(dtype) == 4 and self.lanes == 16:
             wider = self.helper("wider", dtype, source=source, **self._narrow_words(source))
             return f"{wider}({bare(text)})"
         return f"__builtin_convertvector({bare(text)}, {kind})"
@@ -146,13 +146,10 @@ class VectorTypes(Operations):
     def _narrow_words(self, source: str) -> dict[str, str]:
         """Returns what the helper that widens vectors names of those that it gets."""
         element, letters = ("char", "bd") if bytes_of(source) == 1 else ("short", "wd")
+        narrow = self._type(element, bytes_of(source))
         sign = "z" if source.startswith("u") else "s"
-        words = {"S": self.value_type(source), "way": f"{sign}x{letters}"}
-        # The instruction takes 16 bytes at least, of which it may not need all.
-        cast = f"({{0}} __attribute__((vector_size({max(16, self.size(source))}))))"
-        number = {4: "int", 8: "long long"}.get(self.size(source))
-        first = f"{cast.format(number)}{{({number})x}}" if number else "x"
-        return words | {"first": cast.format(element) + first, "wide": self._type("int", 4)}
+        words = {"S": self.value_type(source), "narrow": narrow, "way": f"{sign}x{letters}"}
+        return words | {"wide": self._type("int", 4)}
 
     def converter(self, way: str, dtype: str) -> str:
         """Returns what converts "from" elements of float16 or bfloat16, or "to" them."""
