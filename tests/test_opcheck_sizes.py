@@ -356,18 +356,6 @@ def test_a_workspace_too_large_for_the_machine_is_no_fault(each: str, verdict: s
     assert verdict == "passed" or "196609: exited with status 1" in finding.details[0]
 
 
-def scaled_to_its_peak(x: np.ndarray) -> np.ndarray:
-    peak = np.abs(x).max(initial=0)
-    return np.asarray(x / (peak if peak else np.float32(1)))
-
-
-def test_an_element_alone_may_be_the_largest() -> None:
-    """It repeats at all sizes, and is another number where it is alone."""
-    op = pyfunc(scaled_to_its_peak, out=lambda x: x)
-    finding = check_one(op, "sizes", np.array([0.1, -0.4, 0.25, 0.05], "float32"))
-    assert finding.verdict == "passed", finding
-
-
 def test_the_streams_of_the_process_are_put_back() -> None:
     """A report that a function sends elsewhere would never be seen."""
 

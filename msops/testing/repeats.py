@@ -143,6 +143,6 @@ def _unlike_ranks(
     return [
         f"{trial.inputs}: {line}; each element has another result at the rank given"
         for trial in trials
-        if trial.results and trial.inputs in expected and not _is_single(trial)
+        if trial.results and trial.inputs in expected
         for line in disagreements(expected[trial.inputs], trial.results)
     ]
